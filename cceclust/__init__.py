@@ -1,0 +1,35 @@
+"""Clustering of precomputed features with collision cross-entropy (arXiv:2303.07321)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cceclust.version import __version__
+
+if TYPE_CHECKING:
+    from cceclust.objective import collision_cross_entropy
+    from cceclust.pseudo_labels import estimate_pseudo_labels
+
+# Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
+# `cceclust --help` need not wait for numba, scikit-learn or torch.
+HOMES = {
+    "collision_cross_entropy": "cceclust.objective",
+    "estimate_pseudo_labels": "cceclust.pseudo_labels",
+}
+
+__all__ = [
+    "__version__",
+    "collision_cross_entropy",
+    "estimate_pseudo_labels",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module 'cceclust' has no attribute {name!r}")
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
