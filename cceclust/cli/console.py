@@ -1,0 +1,82 @@
+"""Where output goes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+__all__ = ["print_error", "print_json", "results", "show_warnings_as_lines", "task_progress"]
+
+
+def results() -> Console:
+    """Return the console for results."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+def messages() -> Console:
+    """Return the console for progress, warnings and errors."""
+    from rich.console import Console
+
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def print_error(message: str) -> None:
+    """Print an error as one red line."""
+    messages().print("Error: " + " ".join(message.split()), style="red", markup=False)
+
+
+def print_warning(message: str) -> None:
+    """Print a warning as one yellow line."""
+    messages().print("Warning: " + " ".join(message.split()), style="yellow", markup=False)
+
+
+@contextmanager
+def show_warnings_as_lines() -> Iterator[None]:
+    """Turn Python warnings into lines a user can read."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print_warning(str(message))
+        yield
+
+
+def print_json(data: Any) -> None:
+    """Print plain values, dataclasses and NumPy values as JSON."""
+    sys.stdout.write(json.dumps(data, indent=2, default=as_plain_value, allow_nan=False) + "\n")
+
+
+def as_plain_value(value: Any) -> Any:
+    """Convert what the json module does not know."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
+
+
+@contextmanager
+def task_progress(*, quiet: bool = False, unit: str = "") -> Iterator[Progress]:
+    """Show a progress bar with the time left on stderr, if a person is watching it."""
+    from rich import progress
+
+    console = messages()
+    columns = [
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn(unit),
+        progress.TextColumn("{task.fields[detail]}"),
+        progress.TimeRemainingColumn(),
+    ]
+    hidden = quiet or not console.is_terminal
+    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        yield bar

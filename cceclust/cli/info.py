@@ -1,0 +1,69 @@
+"""``cceclust info``: what a file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cceclust.cli.console import print_json, results
+from cceclust.cli.options import DatasetOption, JsonOption, LabelsDatasetOption
+
+if TYPE_CHECKING:
+    from cceclust.files.description import FileDescription
+
+
+def info(
+    file: Annotated[Path, typer.Argument(help="A feature, cluster or model file.", metavar="FILE")],
+    dataset: DatasetOption = None,
+    labels_dataset: LabelsDatasetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a file holds: shape, type, labels, provenance, and what is wrong with it.
+
+    Reads [bold]features[/], [bold]clusters[/] and [bold]models[/].
+    """
+    from cceclust.files.description import describe
+
+    description = describe(file, dataset=dataset, labels_dataset=labels_dataset)
+    if as_json:
+        print_json(description)
+    else:
+        print_description(description)
+
+
+def print_description(description: FileDescription) -> None:
+    """Print a table of facts."""
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    table = Table(title=f"{description.path}  ({description.kind}, {decimal(description.bytes)})")
+    table.title_justify = "left"
+    table.show_header = False
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in description.facts.items():
+        if value is not None:
+            table.add_row(name, as_text(value))
+    if description.provenance:
+        table.add_section()
+    for name, value in description.provenance.items():
+        table.add_row(name, as_text(value))
+    results().print(table)
+
+
+def as_text(value: Any) -> str:
+    """Write a value as a person would."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, tuple):
+        joined = " × ".join if all(isinstance(item, int) for item in value) else " … ".join
+        return joined(as_text(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items() if item is not None) or "–"
+    return str(value)

@@ -1,0 +1,73 @@
+"""The ``cceclust`` command: its subcommands, and the one place that turns errors into lines and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from cceclust.cli import bench, info
+from cceclust.cli.console import print_error, show_warnings_as_lines
+from cceclust.errors import CceclustError
+from cceclust.version import __version__
+
+__all__ = ["app", "main", "run"]
+
+FAILURE = 1
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="cceclust",
+    help="Cluster precomputed features with collision cross-entropy.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        typer.echo(f"cceclust {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Cluster precomputed features with collision cross-entropy."""
+
+
+app.command("info", rich_help_panel="Files")(info.info)
+app.add_typer(bench.app, name="bench", rich_help_panel="Research")
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse) or 130 (interrupted)."""
+    try:
+        with show_warnings_as_lines():
+            app(arguments, prog_name="cceclust")
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else FAILURE
+        if code == INTERRUPTED:
+            print_error("interrupted; no file was left half-written")
+        return code
+    except CceclustError as error:
+        print_error(str(error))
+        return FAILURE
+    except MemoryError as error:
+        print_error(f"not enough memory: {error}; try a smaller --memory or fewer rows")
+        return FAILURE
+    return 0
+
+
+def main() -> None:
+    """Run the command line and leave the process."""
+    sys.exit(run())

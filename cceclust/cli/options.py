@@ -1,0 +1,42 @@
+"""Options that several commands share, so that they read and behave the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["DatasetOption", "ForceOption", "JsonOption", "LabelsDatasetOption", "QuietOption"]
+
+INPUT_PANEL = "Input"
+OUTPUT_PANEL = "Output"
+
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="Name of the array inside the file, e.g. [cyan]obsm/X_pca[/]; by default 'features' or the only 2-D one.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+LabelsDatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--labels-dataset",
+        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if it is there.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+FeaturesArgument = Annotated[
+    Path,
+    typer.Argument(help="Features: .h5, .hdf5, .h5ad, .npy, .npz or .safetensors.", metavar="FEATURES"),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL)]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress bar and no text, only errors.", rich_help_panel=OUTPUT_PANEL),
+]

@@ -1,0 +1,17 @@
+"""Files: readers, writers and their contract (``docs/files.md``)."""
+
+from cceclust.files.clusters import Clusters, read_clusters, write_clusters
+from cceclust.files.features import FeatureFile, open_features, write_features
+from cceclust.files.models import Model, read_model, write_model
+
+__all__ = [
+    "Clusters",
+    "FeatureFile",
+    "Model",
+    "open_features",
+    "read_clusters",
+    "read_model",
+    "write_clusters",
+    "write_features",
+    "write_model",
+]

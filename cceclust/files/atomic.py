@@ -1,0 +1,50 @@
+"""Writing files so that a reader sees either the whole file or none, and nothing is overwritten by accident."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cceclust.errors import CceclustError, FileError, TargetExistsError
+
+__all__ = ["refuse_to_overwrite", "replacing"]
+
+
+def refuse_to_overwrite(target: Path, *, force: bool) -> None:
+    """Raise unless ``target`` may be written: worth calling before long work, not only after it."""
+    if target.is_dir():
+        raise FileError(f"cannot write {target}: it is a directory; name a file")
+    if target.exists() and not force:
+        raise TargetExistsError(f"{target} exists already; use --force (force=True) to overwrite it")
+    if not target.parent.is_dir():
+        raise FileError(f"cannot write {target}: there is no directory {target.parent}; create it first")
+    if not os.access(target.parent, os.W_OK):
+        raise FileError(f"cannot write {target}: directory {target.parent} is not writable")
+
+
+@contextmanager
+def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is whole.
+
+    Parameters
+    ----------
+    target : str or Path
+        The file to end up with.
+    force : bool
+        Replace ``target`` if it exists.
+    """
+    target = Path(target)
+    refuse_to_overwrite(target, force=force)
+    # The process id keeps two runs that write the same target from mixing their bytes.
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(target)
+    except CceclustError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,131 @@
+"""Cluster files: what a fit or a prediction found, with all that is needed to judge it.
+
+The contract of the format is in ``docs/files.md``.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.atomic import replacing
+from cceclust.files.features import as_text, read_column, refuse_what_is_no_file, write_column
+from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
+
+__all__ = ["Clusters", "read_clusters", "write_clusters"]
+
+
+@dataclass
+class Clusters:
+    """A clustering and how it came about.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+    probabilities : ndarray of shape (n_samples, n_clusters), optional
+        The head's softmax.
+    true_labels : ndarray of shape (n_samples,), optional
+        The labels that came with the features; never used for clustering.
+    paths : ndarray of shape (n_samples,), optional
+        Where each row came from.
+    loss_curves : ndarray of shape (n_restarts, n_epochs), optional
+        The mean training loss of each restart in each epoch.
+    losses : ndarray of shape (n_restarts,), optional
+        The final loss of each restart on all the data; the lowest was chosen.
+    parameters : dict
+        All parameters of the method.
+    diagnostics : dict
+        What was noticed: number of epochs, agreement of the restarts, warnings, …
+    provenance : dict
+        Where the features came from: file, dataset, backbone, …
+    """
+
+    labels: NDArray[Any]
+    probabilities: NDArray[Any] | None = None
+    true_labels: NDArray[Any] | None = None
+    paths: NDArray[Any] | None = None
+    loss_curves: NDArray[Any] | None = None
+    losses: NDArray[Any] | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def chosen_restart(self) -> int | None:
+        """The restart that was kept: the one with the lowest loss."""
+        return None if self.losses is None else int(np.argmin(self.losses))
+
+
+ARRAYS = ("labels", "probabilities", "true_labels", "paths", "loss_curves", "losses")
+MAPPINGS = ("parameters", "diagnostics", "provenance")
+
+
+def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
+    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, confidence) or ``.npy`` (labels)."""
+    path = Path(path)
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise InputError(f"cannot write clusters to a file that ends in {path.suffix!r}; expected {', '.join(WRITERS)}")
+    with replacing(path, force=force) as part:
+        writer(part, clusters)
+
+
+def write_hdf5(path: Path, clusters: Clusters) -> None:
+    """Write everything."""
+    with h5py.File(path, "w") as file:
+        for name in ARRAYS:
+            values = getattr(clusters, name)
+            if values is not None:
+                write_column(file, name, values)
+        file.attrs.update(stamp("clusters"))
+        file.attrs.update({name: to_json(getattr(clusters, name)) for name in MAPPINGS})
+
+
+def write_csv(path: Path, clusters: Clusters) -> None:
+    """Write a line a row, for spreadsheets."""
+    columns: dict[str, NDArray[Any]] = {"row": np.arange(len(clusters.labels))}
+    if clusters.paths is not None:
+        columns["path"] = clusters.paths
+    columns["label"] = clusters.labels
+    if clusters.probabilities is not None:
+        columns["confidence"] = np.char.mod("%.6g", clusters.probabilities.max(axis=1))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def write_npy(path: Path, clusters: Clusters) -> None:
+    """Write the labels alone."""
+    with path.open("wb") as file:
+        np.save(file, clusters.labels, allow_pickle=False)
+
+
+WRITERS = {".h5": write_hdf5, ".hdf5": write_hdf5, ".csv": write_csv, ".npy": write_npy}
+
+
+def read_clusters(path: str | Path) -> Clusters:
+    """Read a cluster file that :func:`write_clusters` wrote as ``.h5``."""
+    path = Path(path)
+    refuse_what_is_no_file(path)
+    try:
+        with h5py.File(path, "r") as file:
+            attributes = {name: as_text(value) for name, value in file.attrs.items()}
+            check_stamp(attributes, "clusters", path)
+            fields: dict[str, Any] = {name: read_column(file[name]) for name in ARRAYS if name in file}
+    except FileContentError:
+        raise
+    except OSError as error:
+        raise FileContentError(f"{path} is damaged or not an HDF5 file ({error})") from None
+    if "labels" not in fields:
+        raise FileContentError(f"{path} is damaged: it has no dataset 'labels'")
+    fields.update({name: from_json(attributes.get(name), path) for name in MAPPINGS})
+    return Clusters(**fields)
