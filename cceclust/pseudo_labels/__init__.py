@@ -1,0 +1,1 @@
+"""Pseudo-labels y for given probabilities σ: one solver a file."""

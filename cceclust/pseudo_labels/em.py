@@ -1,0 +1,298 @@
+"""Expectation-maximisation for the self-labeling loss L_CCE+ (section 4 of arXiv:2303.07321).
+
+The loss over the pseudo-labels y, for fixed probabilities σ, is convex:
+
+    L_CCE+ = Σ_i w_i H₂(y_i, σ_i) + λ KL(u ‖ ȳ),    ȳ = Σ_i w_i y_i,    Σ_i w_i = 1.
+
+The E-step makes Jensen's bound tight with S_ik = w_i y_ik / ȳ_k. The M-step then falls apart into points, each
+minimising
+
+    −ln σ·y − Σ_k a_k ln y_k,    a_k = λ u_k S_ik / w_i = λ u_k y_ik / ȳ_k.
+
+(The paper prints λ u_k S_ik: there the weight w_i = 1/M of the averaged H₂ is lost.) The minimiser is
+
+    y_k = a_k / (1 + A − σ_k/x),    A = Σ_k a_k,
+
+for the one x = σ·y at which it sums to 1. Written with the gap d_k = 1 − σ_k/σ_max and the denominator δ of the
+largest class, every denominator is a sum of positive terms, δ + d_k (1 + A − δ), and so never loses digits. The
+reciprocal of Σ_k y_k is concave in δ: Newton's steps on it rise towards the root and never pass it.
+
+Where a_k = 0 for every class of the largest σ, there may be no root. Then δ = 0, y_k is the supplement's closed
+form, and the largest class takes what is missing to 1; where a root δ > 0 exists, that class gets nothing
+(complementary slackness).
+
+Arrays are K-major, (n_clusters, n_points): the inner loops run over neighbouring points and vectorise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cceclust.compiled import compiled
+
+__all__ = ["EMWorkspace", "em_stack", "em_workspace"]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+# Points solved together: their running sums stay in the first-level cache.
+BLOCK = 256
+# Newton's steps rise monotonically; this many are never needed, but a loop should end.
+MAX_NEWTON_STEPS = 40
+# With a tolerance, the loss is compared once in so many iterations.
+CHECK_EVERY = 5
+
+
+class EMWorkspace(NamedTuple):
+    """Scratch memory of :func:`em_stack`, reusable for any stack of the same shape and type."""
+
+    gap: FloatArray
+    per_point: FloatArray
+    per_cluster: FloatArray
+    mean_pseudo_label: npt.NDArray[np.float64]
+
+
+def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWorkspace:
+    """Allocate what :func:`em_stack` needs for restarts of shape (n_clusters, n_points)."""
+    return EMWorkspace(
+        gap=np.empty((n_clusters, n_points), dtype),
+        per_point=np.empty((7, n_points), dtype),
+        per_cluster=np.empty((2, n_clusters), dtype),
+        mean_pseudo_label=np.empty(n_clusters, np.float64),
+    )
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def em_stack(
+    probabilities: FloatArray,
+    pseudo_labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    max_iter: int,
+    tol: float,
+    workspace: EMWorkspace,
+    losses: npt.NDArray[np.float64],
+    iterations: npt.NDArray[np.integer[Any]],
+) -> None:
+    """Minimise L_CCE+ over the pseudo-labels of every restart of a stack.
+
+    Parameters
+    ----------
+    probabilities : array (n_restarts, n_clusters, n_points), IN
+        σ, float32 or float64, C-contiguous. Every point sums to 1.
+    pseudo_labels : array (n_restarts, n_clusters, n_points), IN and OUT
+        The start, and the result. Same type. Classes with a positive prior are lifted from exact zero, which EM
+        could not leave (Property 1) and at which the loss is infinite.
+    prior : array (n_clusters,), IN
+        u, summing to 1; zeros are allowed.
+    weights : array (n_points,), IN
+        w, summing to 1; zeros are allowed.
+    fairness : float
+        λ of the loss.
+    max_iter : int
+        Number of EM iterations at most.
+    tol : float
+        A restart stops when an iteration lowers its loss by less than `tol` times the loss. 0 runs them all.
+    workspace : EMWorkspace
+        From :func:`em_workspace`.
+    losses : array (n_restarts,), OUT
+        L_CCE+ at the end.
+    iterations : array (n_restarts,), OUT
+        Iterations done.
+    """
+    for restart in range(probabilities.shape[0]):
+        sigma = probabilities[restart]
+        labels = pseudo_labels[restart]
+        _prepare(sigma, labels, prior, weights, fairness, workspace)
+        previous = np.inf
+        done = 0
+        while done < max_iter:
+            _iterate(labels, prior, weights, fairness, workspace)
+            done += 1
+            if tol > 0 and done % CHECK_EVERY == 0:
+                loss = _loss(sigma, labels, prior, weights, fairness, workspace)
+                if previous - loss <= tol * CHECK_EVERY * loss:
+                    break
+                previous = loss
+        losses[restart] = _loss(sigma, labels, prior, weights, fairness, workspace)
+        iterations[restart] = done
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def _prepare(sigma, labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+    """Gaps to the largest probability, the floors of the pseudo-labels, and ȳ."""
+    n_clusters, n_points = sigma.shape
+    one = sigma.dtype.type(1)
+    zero = sigma.dtype.type(0)
+    smallest = np.finfo(sigma.dtype).tiny
+    # Far enough above the denormals (slow and imprecise) for products with λ u / ȳ to stay normal numbers.
+    floor = sigma.dtype.type(smallest**0.8)
+
+    largest = workspace.per_point[0]
+    ties = workspace.per_point[1]
+    delta = workspace.per_point[2]
+    for i in range(n_points):
+        largest[i] = smallest
+        ties[i] = zero
+        delta[i] = zero
+    for k in range(n_clusters):
+        row = sigma[k]
+        for i in range(n_points):
+            largest[i] = row[i] if row[i] > largest[i] else largest[i]
+    for k in range(n_clusters):
+        row = sigma[k]
+        gap = workspace.gap[k]
+        for i in range(n_points):
+            gap[i] = (largest[i] - row[i]) / largest[i]
+            ties[i] += one if row[i] == largest[i] else zero
+
+    for k in range(n_clusters):
+        lift = floor if fairness * prior[k] > 0 else zero
+        workspace.per_cluster[1, k] = lift
+        row = labels[k]
+        mean = 0.0
+        for i in range(n_points):
+            row[i] = row[i] if row[i] > lift else lift
+            mean += weights[i] * row[i]
+        workspace.mean_pseudo_label[k] = mean
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def _iterate(labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+    """One E-step and one M-step: `labels` and ȳ are replaced."""
+    n_clusters, n_points = labels.shape
+    # Only a point without weight can come near this: its y may be far above ȳ.
+    highest = np.finfo(labels.dtype).tiny ** -0.65
+    attraction = workspace.per_cluster[0]
+    mean = workspace.mean_pseudo_label
+    for k in range(n_clusters):
+        pull = fairness * prior[k]
+        attraction[k] = min(pull / mean[k], highest) if mean[k] > 0 else 0.0
+        mean[k] = 0.0
+    for start in range(0, n_points, BLOCK):
+        stop = min(start + BLOCK, n_points)
+        _minimise(labels, workspace, start, stop)
+        _normalise(labels, weights, workspace, start, stop)
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def _minimise(labels, workspace, start, stop):  # type: ignore[no-untyped-def]
+    """Replace y by the M-step's minimiser for a = attraction · y, not yet normalised, and note its sum."""
+    n_clusters = labels.shape[0]
+    one = labels.dtype.type(1)
+    zero = labels.dtype.type(0)
+    smallest = np.finfo(labels.dtype).tiny
+    least_delta = labels.dtype.type(smallest**0.8)
+    # One more step squares this, which is then below rounding.
+    settled = labels.dtype.type(np.finfo(labels.dtype).eps ** 0.57)
+    attraction = workspace.per_cluster[0]
+    delta = workspace.per_point[2, start:stop]
+    bound = workspace.per_point[3, start:stop]
+    reach = workspace.per_point[4, start:stop]
+    total = workspace.per_point[5, start:stop]
+    slope = workspace.per_point[6, start:stop]
+    n = stop - start
+
+    # reach = 1 + A. The largest classes alone bound δ from below: together their a/δ is at most 1.
+    for i in range(n):
+        reach[i] = one
+        bound[i] = least_delta
+    for k in range(n_clusters):
+        y = labels[k, start:stop]
+        gap = workspace.gap[k, start:stop]
+        pull = attraction[k]
+        for i in range(n):
+            a = pull * y[i]
+            reach[i] += a
+            bound[i] += a if gap[i] == zero else zero
+
+    # The last iteration's root is a close start; from above the root, the first step falls below it.
+    for i in range(n):
+        delta[i] = min(max(delta[i], bound[i]), reach[i])
+    for _ in range(MAX_NEWTON_STEPS):
+        for i in range(n):
+            total[i] = zero
+            slope[i] = smallest
+        for k in range(n_clusters):
+            y = labels[k, start:stop]
+            gap = workspace.gap[k, start:stop]
+            pull = attraction[k]
+            for i in range(n):
+                inverse = one / (delta[i] + gap[i] * (reach[i] - delta[i]))
+                share = pull * y[i] * inverse
+                total[i] += share
+                slope[i] += share * inverse * (one - gap[i])
+        unsettled = 0
+        for i in range(n):
+            excess = total[i] - one
+            moved = delta[i] + total[i] * excess / slope[i]
+            at_bound = excess < zero and delta[i] <= bound[i]
+            unsettled += 1 if abs(excess) > settled and not at_bound else 0
+            delta[i] = min(max(moved, bound[i]), reach[i])
+        if unsettled == 0:
+            break
+
+    for i in range(n):
+        total[i] = zero
+    for k in range(n_clusters):
+        y = labels[k, start:stop]
+        gap = workspace.gap[k, start:stop]
+        pull = attraction[k]
+        for i in range(n):
+            y[i] = pull * y[i] / (delta[i] + gap[i] * (reach[i] - delta[i]))
+            total[i] += y[i]
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def _normalise(labels, weights, workspace, start, stop):  # type: ignore[no-untyped-def]
+    """Bring the points' sums from nearly 1 to 1 and add the points to ȳ."""
+    one = labels.dtype.type(1)
+    zero = labels.dtype.type(0)
+    ties = workspace.per_point[1, start:stop]
+    delta = workspace.per_point[2, start:stop]
+    bound = workspace.per_point[3, start:stop]
+    missing = workspace.per_point[4, start:stop]
+    total = workspace.per_point[5, start:stop]
+    scale = workspace.per_point[6, start:stop]
+    n = stop - start
+    # Without a root (δ = 0 but for the bound) the largest classes take what is missing: the supplement's closed form.
+    for i in range(n):
+        rootless = total[i] < one and delta[i] <= bound[i]
+        scale[i] = one if rootless else one / total[i]
+        missing[i] = (one - total[i]) / ties[i] if rootless else zero
+    for k in range(labels.shape[0]):
+        y = labels[k, start:stop]
+        gap = workspace.gap[k, start:stop]
+        lift = workspace.per_cluster[1, k]
+        mean = zero
+        for i in range(n):
+            value = y[i] * scale[i] + (missing[i] if gap[i] == zero else zero)
+            y[i] = value if value > lift else lift
+            mean += weights[start + i] * y[i]
+        workspace.mean_pseudo_label[k] += mean
+
+
+@compiled(reorder_sums=True, error_model="numpy")
+def _loss(sigma, labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+    """L_CCE+ of the current pseudo-labels; infinite where a class with a positive prior is empty."""
+    n_clusters, n_points = sigma.shape
+    zero = sigma.dtype.type(0)
+    collision = workspace.per_point[5]
+    for i in range(n_points):
+        collision[i] = zero
+    for k in range(n_clusters):
+        probability = sigma[k]
+        y = labels[k]
+        for i in range(n_points):
+            collision[i] += probability[i] * y[i]
+    loss = 0.0
+    for i in range(n_points):
+        if weights[i] > 0:
+            loss -= weights[i] * np.log(collision[i])
+    for k in range(n_clusters):
+        if fairness * prior[k] > 0:
+            loss += fairness * prior[k] * np.log(prior[k] / workspace.mean_pseudo_label[k])
+    return loss
