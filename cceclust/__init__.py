@@ -10,18 +10,25 @@ from cceclust.version import __version__
 if TYPE_CHECKING:
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
+    from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
 
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.
 HOMES = {
+    "clustering_accuracy": "cceclust.scoring",
     "collision_cross_entropy": "cceclust.objective",
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
+    "match_clusters": "cceclust.scoring",
+    "score_clusters": "cceclust.scoring",
 }
 
 __all__ = [
     "__version__",
+    "clustering_accuracy",
     "collision_cross_entropy",
     "estimate_pseudo_labels",
+    "match_clusters",
+    "score_clusters",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cceclust.cli import bench, info
+from cceclust.cli import bench, info, score
 from cceclust.cli.console import print_error, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
@@ -45,6 +45,7 @@ def start(
     """Cluster precomputed features with collision cross-entropy."""
 
 
+app.command("score", rich_help_panel="Clustering")(score.score)
 app.command("info", rich_help_panel="Files")(info.info)
 app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 

@@ -1,0 +1,191 @@
+"""Label files: one label a row, integers or strings, in any of several formats."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.features import hdf5_names, listed, read_labels, refuse_what_is_no_file
+
+__all__ = ["read_label_file"]
+
+LABEL_HEADERS = ("label", "labels")
+OTHER_HEADERS = ("class", "cluster", "target", "y")
+
+
+def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
+    """Read labels, one a row.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.h5`` (a feature file's labels, a cluster file's true labels or else its clusters, an AnnData column),
+        ``.npy``, ``.csv`` (the column ``label``, or the only one) or ``.txt`` (a label a line).
+    column : str, optional
+        Name of the dataset or of the column to read instead.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Integers where all labels are whole numbers, otherwise strings. Missing labels are −1 or empty.
+
+    Examples
+    --------
+    >>> from cceclust.files.label_files import read_label_file
+    >>> read_label_file("sample_data/digits.h5")[:5]
+    array([0, 1, 2, 3, 4])
+    """
+    path = Path(path)
+    reader = READERS.get(path.suffix.lower())
+    refuse_what_is_no_file(path)
+    if reader is None:
+        raise FileContentError(
+            f"{path}: cannot read labels from files that end in {path.suffix!r}; expected one of {', '.join(READERS)}"
+        )
+    labels = reader(path, column)
+    if not len(labels):
+        raise FileContentError(f"{path} holds no labels")
+    return labels
+
+
+def read_hdf5(path: Path, column: str | None) -> NDArray[Any]:
+    """Read a dataset: the wanted one, true labels, labels, or the only column there is."""
+    try:
+        with h5py.File(path, "r") as file:
+            labels = read_labels(file, column or choose_column(file, path), path)
+    except FileContentError:
+        raise
+    except OSError as error:
+        raise FileContentError(f"{path} is damaged or not an HDF5 file ({error})") from None
+    assert labels is not None, "labels that are asked for by name are there or raise"
+    return one_label_a_row(labels, path)
+
+
+def choose_column(file: h5py.File, path: Path) -> str:
+    """Return the name of the labels in a file that may have several columns."""
+    for name in ("true_labels", "labels"):
+        if name in file:
+            return name
+    names = hdf5_names(file)
+    columns = [name for name in names if file[name].ndim == 1]
+    if len(columns) == 1:
+        return columns[0]
+    raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {listed(columns or names)}")
+
+
+def read_npy(path: Path, column: str | None) -> NDArray[Any]:
+    """Read a NumPy array."""
+    refuse_column(path, column)
+    try:
+        labels = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise FileContentError(f"{path} is damaged or not an array of numbers or strings ({error})") from None
+    return one_label_a_row(labels, path)
+
+
+def one_label_a_row(labels: NDArray[Any], path: Path) -> NDArray[Any]:
+    """Return labels as a vector, or say what they are instead."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    if labels.ndim != 1:
+        raise FileContentError(f"{path} holds an array of shape {labels.shape}; expected labels, one a row")
+    return labels
+
+
+def read_text(path: Path, column: str | None) -> NDArray[Any]:
+    """Read a label a line; an empty line is a missing label."""
+    refuse_column(path, column)
+    return parse([line.strip() for line in decode(path).splitlines()])
+
+
+def refuse_column(path: Path, column: str | None) -> None:
+    """Raise if a column is asked for where columns have no names."""
+    if column is not None:
+        raise InputError(f"{path}: a {path.suffix} file holds one unnamed column; leave out --labels-dataset")
+
+
+def read_csv(path: Path, column: str | None) -> NDArray[Any]:
+    """Read a column of a table, in the order of its column ``row`` if it has one."""
+    text = decode(path)
+    first_line = text[: text.find("\n")] if "\n" in text else text
+    delimiter = max(",;\t", key=first_line.count)
+    try:
+        lines = list(csv.reader(text.splitlines(), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise FileContentError(f"{path} is damaged or not a table of comma-separated values ({error})") from None
+    header = [cell.strip() for cell in lines[0]]
+    if column is None and len(header) == 1:
+        values = [line[0].strip() if line else "" for line in lines]
+        return parse(values[1:] if is_header(values) else values)
+    position = find_column(header, column, path)
+    rows = [line for line in lines[1:] if line]
+    for number, line in enumerate(rows, 2):
+        if len(line) != len(header):
+            raise FileContentError(f"{path}: line {number} has {len(line)} cells, its header {len(header)}")
+    labels = parse([line[position].strip() for line in rows])
+    return in_row_order(labels, [line[header.index("row")] for line in rows]) if "row" in header else labels
+
+
+def is_header(values: list[str]) -> bool:
+    """Tell whether the first cell of the only column names it: a usual name, or words above numbers."""
+    name, rest = values[0], values[1:]
+    if name.lower() in LABEL_HEADERS + OTHER_HEADERS:
+        return True
+    return bool(rest) and parse(rest).dtype.kind == "i" and parse([name]).dtype.kind == "U"
+
+
+def find_column(header: list[str], wanted: str | None, path: Path) -> int:
+    """Return the position of the column of labels."""
+    names = LABEL_HEADERS if wanted is None else (wanted.lower(),)
+    for position, name in enumerate(header):
+        if name.lower() in names:
+            return position
+    expected = "'label'; choose one with --labels-dataset" if wanted is None else repr(wanted)
+    raise FileContentError(f"{path} has no column {expected}; it has {listed(header)}")
+
+
+def in_row_order(labels: NDArray[Any], row_numbers: list[str]) -> NDArray[Any]:
+    """Undo a spreadsheet's sorting, if the row numbers are still all there."""
+    rows = parse(row_numbers)
+    is_whole = np.array_equal(np.sort(rows), np.arange(len(labels)))
+    return labels[np.argsort(rows)] if is_whole else labels
+
+
+def decode(path: Path) -> str:
+    """Read a text file, with or without a byte order mark."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileContentError(f"{path} is not UTF-8 text ({error})") from None
+
+
+def parse(values: list[str]) -> NDArray[Any]:
+    """Return whole numbers as integers, with −1 for what is empty or NaN, and anything else as strings."""
+    try:
+        return np.array([int(value) if value else -1 for value in values], np.int64)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        # numpy.savetxt writes integers as 1.000000000000000000e+00, pandas those of a column with gaps as 1.0.
+        numbers = np.nan_to_num(np.array([value or "nan" for value in values], np.float64), nan=-1.0)
+    except ValueError:
+        return np.array(values, str)
+    whole = np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all()
+    return numbers.astype(np.int64) if whole else np.array(values, str)
+
+
+READERS: dict[str, Callable[[Path, str | None], NDArray[Any]]] = {
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".h5ad": read_hdf5,
+    ".npy": read_npy,
+    ".csv": read_csv,
+    ".txt": read_text,
+}

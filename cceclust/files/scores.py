@@ -1,0 +1,119 @@
+"""How good the clusters in a file are: the figures behind ``cceclust score``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.files.clusters import Clusters, read_clusters
+from cceclust.files.description import kind_of
+from cceclust.files.features import FeatureFile, open_features, refuse_what_is_no_file
+from cceclust.files.label_files import read_label_file
+from cceclust.scoring import LabelFreeScores, Scores, score_clusters, score_without_labels
+
+__all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
+
+SILHOUETTE_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class FileScores:
+    """The figures for one file.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    with_labels : Scores or None
+        The clusters judged by true labels, if there are any.
+    without_labels : LabelFreeScores
+        What can be said without them.
+    """
+
+    path: str
+    with_labels: Scores | None
+    without_labels: LabelFreeScores
+
+
+def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dataset: str | None = None) -> FileScores:
+    """Judge the clusters in a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A cluster file, or predicted labels as ``.h5``, ``.npy``, ``.csv`` or ``.txt``.
+    labels : str or Path, optional
+        A file with the true labels, by default those in the cluster file.
+    labels_dataset : str, optional
+        Name of the true labels inside that file.
+
+    Returns
+    -------
+    FileScores
+    """
+    path = Path(path)
+    clusters = read_any_clusters(path)
+    if labels is not None:
+        clusters.true_labels = read_label_file(labels, column=labels_dataset)
+    elif labels_dataset is not None:
+        raise InputError(f"labels_dataset={labels_dataset!r} names labels inside a file: give the file with --labels")
+    features = open_features_of(clusters, path)
+    try:
+        without_labels = score_without_truth(clusters, features)
+    finally:
+        if features is not None:
+            features.close()
+    truth = clusters.true_labels
+    return FileScores(str(path), None if truth is None else score_clusters(truth, clusters.labels), without_labels)
+
+
+def read_any_clusters(path: Path) -> Clusters:
+    """Read a cluster file, or labels alone."""
+    refuse_what_is_no_file(path)
+    if path.suffix.lower() in (".h5", ".hdf5") and h5py.is_hdf5(path):
+        kind = kind_of(path)
+        if kind == "clusters":
+            return read_clusters(path)
+        with h5py.File(path, "r") as file:
+            if "features" in file:
+                raise FileContentError(f"{path} holds features, not clusters; make them: cceclust fit {path}")
+    return Clusters(read_label_file(path))
+
+
+def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
+    """Open the features that were clustered, if they are still where the cluster file at ``path`` says."""
+    stated = clusters.provenance.get("features")
+    if not isinstance(stated, str):
+        return None
+    for candidate in (Path(stated), path.parent / stated, path.parent / Path(stated).name):
+        if not candidate.is_file():
+            continue
+        try:
+            features = open_features(candidate, dataset=clusters.provenance.get("dataset") or None)
+        except (FileError, InputError):
+            continue
+        if features.n_samples == len(clusters.labels):
+            return features
+        features.close()
+    return None
+
+
+def score_without_truth(clusters: Clusters, features: FeatureFile | None = None) -> LabelFreeScores:
+    """Judge clusters by what they say about themselves; the silhouette is that of a fixed sample of rows."""
+    sample = rows = None
+    if features is not None:
+        n_rows = min(SILHOUETTE_ROWS, features.n_samples)
+        sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
+        rows = features.read(sample)
+    return score_without_labels(
+        clusters.labels,
+        probabilities=clusters.probabilities,
+        losses=clusters.losses,
+        restart_agreement=clusters.diagnostics.get("restart_agreement"),
+        sample=sample,
+        sample_features=rows,
+    )

@@ -1,0 +1,446 @@
+"""How good clusters are: against true labels, and by what can be said without any."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
+
+from cceclust.errors import InputError
+
+__all__ = [
+    "ClassScore",
+    "LabelFreeScores",
+    "Scores",
+    "clustering_accuracy",
+    "is_missing",
+    "match_clusters",
+    "score_clusters",
+    "score_without_labels",
+    "worst_confusions",
+]
+
+# The table of all pairs is dense; beyond this many cells the "labels" are more likely to be something else.
+MAX_CELLS = 100_000_000
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How well one true class was found.
+
+    Attributes
+    ----------
+    label : int or str
+        The class.
+    size : int
+        Its number of rows.
+    cluster : int, str or None
+        The cluster that stands for it; None if there are fewer clusters than classes and none was left.
+    recall : float
+        The share of the class that is in its cluster; 0 without a cluster.
+    precision : float or None
+        The share of its cluster that belongs to the class; None without a cluster.
+    """
+
+    label: int | str
+    size: int
+    cluster: int | str | None
+    recall: float
+    precision: float | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A clustering judged by true labels.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows that were judged.
+    n_without_label, n_without_cluster : int
+        Rows left out because their true label, or their cluster, is −1 or empty.
+    n_classes, n_clusters : int
+        Distinct labels among the judged rows.
+    accuracy : float
+        Share of rows whose cluster stands for their class, under the best one-to-one matching.
+    nmi : float
+        Normalised mutual information (arithmetic mean), as in scikit-learn.
+    ari : float
+        Adjusted Rand index.
+    purity : float
+        Share of rows that belong to the most frequent class of their cluster.
+    classes : tuple of ClassScore
+        One entry a class, in the order of the rows of ``confusion``.
+    clusters : tuple of int or str
+        The clusters, in the order of the columns of ``confusion``.
+    confusion : ndarray of shape (n_classes, n_clusters)
+        Counts, ordered so that matched pairs are on the diagonal.
+    """
+
+    n_samples: int
+    n_without_label: int
+    n_without_cluster: int
+    n_classes: int
+    n_clusters: int
+    accuracy: float
+    nmi: float
+    ari: float
+    purity: float
+    classes: tuple[ClassScore, ...]
+    clusters: tuple[int | str, ...]
+    confusion: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LabelFreeScores:
+    """What can be said about a clustering without true labels; None where it cannot be.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows that have a cluster.
+    n_clusters : int
+        Clusters, empty ones included where the probabilities tell of them.
+    n_empty : int
+        Clusters without a row.
+    smallest, largest : int
+        Sizes of the smallest and largest cluster.
+    size_entropy : float or None
+        Entropy of the cluster sizes divided by its maximum, ``log(n_clusters)``: 1 when all are equally large.
+    loss : float or None
+        Loss of the chosen restart on all the data.
+    mean_confidence : float or None
+        Mean of the largest probability of each row.
+    silhouette : float or None
+        Mean silhouette of a sample of rows, from −1 to 1.
+    restart_agreement : float or None
+        Mean adjusted Rand index between the labels of any two restarts: 1 when all found the same.
+    """
+
+    n_samples: int
+    n_clusters: int
+    n_empty: int
+    smallest: int
+    largest: int
+    size_entropy: float | None
+    loss: float | None
+    mean_confidence: float | None
+    silhouette: float | None
+    restart_agreement: float | None
+
+
+def clustering_accuracy(true_labels: ArrayLike, labels: ArrayLike) -> float:
+    """Return the share of rows whose cluster stands for their class, under the best one-to-one matching.
+
+    Rows whose true label or cluster is missing (−1, empty or NaN) are left out.
+
+    Parameters
+    ----------
+    true_labels, labels : array-like of shape (n_samples,)
+        Classes and clusters, integers or strings; their numbers may differ.
+
+    Examples
+    --------
+    >>> from cceclust import clustering_accuracy
+    >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
+    0.75
+    """
+    pairs = count_pairs(true_labels, labels)
+    return float(pairs.counts[matched_cells(pairs.counts)].sum() / pairs.counts.sum())
+
+
+def match_clusters(true_labels: ArrayLike, labels: ArrayLike) -> dict[int | str, int | str]:
+    """Return the class that each cluster stands for: the one-to-one matching that most rows agree with.
+
+    When there are more clusters than classes, the clusters left over are not in the result.
+
+    Parameters
+    ----------
+    true_labels, labels : array-like of shape (n_samples,)
+        Classes and clusters, integers or strings. Rows with −1, an empty string or NaN are left out.
+
+    Examples
+    --------
+    >>> from cceclust import match_clusters
+    >>> match_clusters(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
+    {1: 'cat', 0: 'dog'}
+    """
+    pairs = count_pairs(true_labels, labels)
+    rows, columns = matched_cells(pairs.counts)
+    return {pairs.clusters[column]: pairs.classes[row] for row, column in zip(rows, columns, strict=True)}
+
+
+def score_clusters(true_labels: ArrayLike, labels: ArrayLike) -> Scores:
+    """Judge clusters by true labels.
+
+    Parameters
+    ----------
+    true_labels, labels : array-like of shape (n_samples,)
+        Classes and clusters, integers or strings. Rows with −1, an empty string or NaN are left out and counted.
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> from cceclust import score_clusters
+    >>> scores = score_clusters(["cat", "cat", "dog", "dog", ""], [1, 1, 0, 1, 0])
+    >>> scores.accuracy, scores.n_without_label
+    (0.75, 1)
+    >>> scores.confusion
+    array([[2, 0],
+           [1, 1]])
+    """
+    pairs = count_pairs(true_labels, labels)
+    counts = pairs.counts
+    rows, columns = matched_cells(counts)
+    row_order = matched_first(rows, counts.shape[0])
+    column_order = matched_first(columns, counts.shape[1])
+    confusion = counts[np.ix_(row_order, column_order)]
+    classes = [pairs.classes[row] for row in row_order]
+    clusters = [pairs.clusters[column] for column in column_order]
+    with warnings.catch_warnings():
+        # With few rows scikit-learn wonders whether so many distinct integers can be classes.
+        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+        nmi = normalized_mutual_info_score(pairs.class_codes, pairs.cluster_codes)
+        ari = adjusted_rand_score(pairs.class_codes, pairs.cluster_codes)
+    total = counts.sum()
+    return Scores(
+        n_samples=int(total),
+        n_without_label=pairs.n_without_label,
+        n_without_cluster=pairs.n_without_cluster,
+        n_classes=len(classes),
+        n_clusters=len(clusters),
+        accuracy=float(np.trace(confusion) / total),
+        nmi=float(nmi),
+        ari=float(ari),
+        purity=float(counts.max(axis=0).sum() / total),
+        classes=class_scores(confusion, classes, clusters),
+        clusters=tuple(clusters),
+        confusion=confusion,
+    )
+
+
+def class_scores(
+    confusion: NDArray[np.int64], classes: Sequence[int | str], clusters: Sequence[int | str]
+) -> tuple[ClassScore, ...]:
+    """Compute recall and precision of each class from a confusion matrix with matched pairs on the diagonal."""
+    found = np.diagonal(confusion)
+    class_sizes, cluster_sizes = confusion.sum(axis=1), confusion.sum(axis=0)
+    scores = [
+        ClassScore(label, int(size), cluster, float(hits / size), float(hits / cluster_size))
+        for label, size, cluster, hits, cluster_size in zip(
+            classes, class_sizes, clusters, found, cluster_sizes, strict=False
+        )
+    ]
+    unmatched = range(len(found), len(classes))
+    return tuple(scores + [ClassScore(classes[i], int(class_sizes[i]), None, 0.0, None) for i in unmatched])
+
+
+def worst_confusions(scores: Scores, n: int = 10) -> list[tuple[int | str, int | str, int]]:
+    """Return the largest counts off the diagonal as ``(class, cluster, rows)``, largest first.
+
+    Examples
+    --------
+    >>> from cceclust.scoring import score_clusters, worst_confusions
+    >>> worst_confusions(score_clusters(["cat", "cat", "dog", "dog"], [1, 1, 0, 1]))
+    [('dog', 1, 1)]
+    """
+    mistakes = scores.confusion.copy()
+    np.fill_diagonal(mistakes, 0)
+    largest = np.argsort(-mistakes, axis=None, kind="stable")[:n]
+    cells = zip(*np.unravel_index(largest, mistakes.shape), strict=True)
+    return [
+        (scores.classes[row].label, scores.clusters[column], int(mistakes[row, column]))
+        for row, column in cells
+        if mistakes[row, column]
+    ]
+
+
+def score_without_labels(
+    labels: ArrayLike,
+    *,
+    probabilities: ArrayLike | None = None,
+    losses: ArrayLike | None = None,
+    restart_agreement: float | None = None,
+    sample: ArrayLike | None = None,
+    sample_features: ArrayLike | None = None,
+) -> LabelFreeScores:
+    """Judge clusters by what they say about themselves.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Clusters, integers or strings. Rows with −1, an empty string or NaN have none.
+    probabilities : array-like of shape (n_samples, n_clusters), optional
+        The head's softmax.
+    losses : array-like of shape (n_restarts,), optional
+        Final loss of each restart.
+    restart_agreement : float, optional
+        Mean adjusted Rand index between restarts.
+    sample : array-like of shape (n_sampled,), optional
+        Rows to compute the silhouette on. It takes all distances between them: a few thousand are enough.
+    sample_features : array-like of shape (n_sampled, n_features), optional
+        The features of these rows.
+
+    Examples
+    --------
+    >>> from cceclust.scoring import score_without_labels
+    >>> scores = score_without_labels([0, 0, 1], sample=[0, 1, 2], sample_features=[[0.0], [0.1], [9.0]])
+    >>> round(scores.size_entropy, 3), round(scores.silhouette, 3)
+    (0.918, 0.659)
+    """
+    values = as_labels(labels, "labels")
+    clustered = ~is_missing(values)
+    softmax = None if probabilities is None else np.asarray(probabilities)
+    sizes = np.unique(values[clustered], return_counts=True)[1]
+    n_clusters = max(len(sizes), softmax.shape[1] if softmax is not None else 0)
+    n_empty = n_clusters - len(sizes)
+    finite_losses = finite(losses)
+    return LabelFreeScores(
+        n_samples=int(clustered.sum()),
+        n_clusters=n_clusters,
+        n_empty=n_empty,
+        smallest=0 if n_empty else int(sizes.min(initial=len(values))),
+        largest=int(sizes.max(initial=0)),
+        size_entropy=relative_entropy(sizes, n_clusters),
+        loss=float(finite_losses.min()) if finite_losses.size else None,
+        mean_confidence=mean_confidence(softmax),
+        silhouette=None if sample is None or sample_features is None else silhouette(values, sample, sample_features),
+        restart_agreement=restart_agreement if finite(restart_agreement).size else None,
+    )
+
+
+def finite(values: ArrayLike | None) -> NDArray[np.float64]:
+    """Return the finite ones of some numbers."""
+    numbers = np.empty(0) if values is None else np.atleast_1d(np.asarray(values, np.float64))
+    return numbers[np.isfinite(numbers)]
+
+
+def mean_confidence(probabilities: NDArray[Any] | None) -> float | None:
+    """Return the mean of the largest probability of each row."""
+    if probabilities is None or not probabilities.size:
+        return None
+    mean = float(probabilities.max(axis=1).mean(dtype=np.float64))
+    return mean if np.isfinite(mean) else None
+
+
+def relative_entropy(sizes: NDArray[np.int64], n_clusters: int) -> float | None:
+    """Return the entropy of the sizes as a share of its maximum."""
+    if n_clusters < 2 or not sizes.size:
+        return None
+    shares = sizes / sizes.sum()
+    return float(-(shares * np.log(shares)).sum() / np.log(n_clusters))
+
+
+def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> float | None:
+    """Return the mean silhouette of sampled rows; None if it is not defined for them."""
+    rows, points = labels[np.asarray(sample)], np.asarray(features, np.float32)
+    usable = ~is_missing(rows) & np.isfinite(points).all(axis=1)
+    rows, points = rows[usable], points[usable]
+    if not 2 <= len(np.unique(rows)) < len(rows):
+        return None
+    return float(silhouette_score(points, rows))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """How often each class meets each cluster."""
+
+    counts: NDArray[np.int64]
+    classes: list[int | str]
+    clusters: list[int | str]
+    class_codes: NDArray[np.intp]
+    cluster_codes: NDArray[np.intp]
+    n_without_label: int
+    n_without_cluster: int
+
+
+def count_pairs(true_labels: ArrayLike, labels: ArrayLike) -> Pairs:
+    """Count all pairs of class and cluster."""
+    truth, found = as_labels(true_labels, "true_labels"), as_labels(labels, "labels")
+    if len(truth) != len(found):
+        raise InputError(f"{len(truth):,} true labels for {len(found):,} clustered rows; expected as many")
+    no_label, no_cluster = is_missing(truth), is_missing(found)
+    judged = ~(no_label | no_cluster)
+    if not judged.any():
+        raise InputError(
+            f"no row has both a true label and a cluster: of {len(truth):,} rows {int(no_label.sum()):,} have no true "
+            f"label and {int(no_cluster.sum()):,} no cluster (−1 or empty)"
+        )
+    classes, class_codes = np.unique(truth[judged], return_inverse=True)
+    clusters, cluster_codes = np.unique(found[judged], return_inverse=True)
+    if len(classes) * len(clusters) > MAX_CELLS:
+        raise InputError(
+            f"{len(classes):,} distinct true labels and {len(clusters):,} distinct clusters are too many to match; "
+            "are these labels, or row numbers or paths?"
+        )
+    codes = class_codes * len(clusters) + cluster_codes
+    counts = np.bincount(codes, minlength=len(classes) * len(clusters)).reshape(len(classes), len(clusters))
+    return Pairs(
+        counts,
+        classes.tolist(),
+        clusters.tolist(),
+        class_codes,
+        cluster_codes,
+        int(no_label.sum()),
+        int((no_cluster & ~no_label).sum()),
+    )
+
+
+def matched_cells(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and columns of the one-to-one matching with the largest sum, by row."""
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return rows, columns
+
+
+def matched_first(matched: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Return the order that puts matched entries first, as matched, and the others behind."""
+    return np.concatenate([matched, np.setdiff1d(np.arange(n), matched)])
+
+
+def as_labels(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return labels as a vector of integers or strings, with −1 or the empty string for missing ones."""
+    labels = np.asarray(values)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"{name} have shape {labels.shape}; expected (n_samples,)")
+    if labels.dtype.kind == "O":
+        labels = from_objects(labels)
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8")
+    if labels.dtype.kind == "f":
+        # pandas stores integers with gaps as floats with NaN.
+        whole = np.where(np.isnan(labels), -1, labels)
+        fractions = whole[~(np.isfinite(whole) & (whole == np.floor(whole)))]
+        if fractions.size:
+            raise InputError(f"{name} hold numbers such as {fractions[0]:g}; expected whole numbers or strings")
+        return np.asarray(whole, np.int64)
+    if labels.dtype.kind == "b":
+        return labels.astype(np.int64)
+    if labels.dtype.kind not in "iuU":
+        raise InputError(f"{name} are of type {labels.dtype}; expected integers or strings")
+    return labels
+
+
+def from_objects(labels: NDArray[Any]) -> NDArray[Any]:
+    """Turn Python objects into integers if all are, else into strings; None and NaN are missing."""
+    # pandas has three ways to say "missing", one of which refuses to be compared: ask for their texts.
+    gaps = [not isinstance(value, str) and str(value) in ("None", "nan", "<NA>") for value in labels]
+    pairs = list(zip(gaps, labels, strict=True))
+    if all(gap or isinstance(value, int | np.integer) for gap, value in pairs):
+        return np.array([-1 if gap else int(value) for gap, value in pairs], np.int64)
+    return np.array(["" if gap else str(value) for gap, value in pairs], str)
+
+
+def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which of some integers or strings stand for no label: −1, "-1" or the empty string."""
+    return np.asarray(np.isin(labels, ("", "-1")) if labels.dtype.kind == "U" else labels == -1)
