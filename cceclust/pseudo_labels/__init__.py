@@ -1,1 +1,31 @@
-"""Pseudo-labels y for given probabilities σ: one solver a file."""
+"""Pseudo-labels y for given probabilities σ: one solver a file, all behind one interface.
+
+==============================  =====================================================  ==========================
+solver                          minimises                                              reference
+==============================  =====================================================  ==========================
+:class:`EMSolver`               L_CCE+ = mean H₂(y, σ) + λ KL(u ‖ ȳ)                   the paper, section 4
+:class:`PGDSolver`              L_CCE+, or L_CCE = mean H₂(y, σ) + λ KL(ȳ ‖ u)         the paper, section 4
+:class:`OptimalTransportSolver`  mean H(y, σ) subject to ȳ = u                         SeLa, arXiv:1911.05371
+:class:`AlternatingDirectionSolver`  mean H(y, σ) + λ KL(ȳ ‖ u)                        MIADM, arXiv:1810.04246
+==============================  =====================================================  ==========================
+
+:func:`estimate_pseudo_labels` runs EM; :func:`solve_pseudo_labels` runs any of them. Training calls their `solve`
+method on K-major stacks of restarts.
+"""
+
+from cceclust.pseudo_labels.alternating_direction import AlternatingDirectionSolver
+from cceclust.pseudo_labels.em import EMSolver, estimate_pseudo_labels
+from cceclust.pseudo_labels.optimal_transport import OptimalTransportSolver
+from cceclust.pseudo_labels.pgd import PGDSolver
+from cceclust.pseudo_labels.solver import PseudoLabels, Solver, solve_pseudo_labels
+
+__all__ = [
+    "AlternatingDirectionSolver",
+    "EMSolver",
+    "OptimalTransportSolver",
+    "PGDSolver",
+    "PseudoLabels",
+    "Solver",
+    "estimate_pseudo_labels",
+    "solve_pseudo_labels",
+]

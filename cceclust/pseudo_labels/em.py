@@ -26,16 +26,27 @@ Arrays are K-major, (n_clusters, n_points): the inner loops run over neighbourin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
+from cceclust.pseudo_labels.validation import (
+    as_prior,
+    check_max_iter,
+    check_non_negative,
+    uniform_unless_given,
+)
 
-__all__ = ["EMWorkspace", "em_stack", "em_workspace"]
+__all__ = ["EMSolver", "EMWorkspace", "em_stack", "em_workspace", "estimate_pseudo_labels"]
 
 FloatArray = npt.NDArray[np.floating[Any]]
+
+# Without Python's check for division by zero, which would keep the loops from being vectorised.
+kernel = compiled(reorder_sums=True, error_model="numpy")
 
 # Points solved together: their running sums stay in the first-level cache.
 BLOCK = 256
@@ -43,6 +54,110 @@ BLOCK = 256
 MAX_NEWTON_STEPS = 40
 # With a tolerance, the loss is compared once in so many iterations.
 CHECK_EVERY = 5
+
+
+def estimate_pseudo_labels(
+    probabilities: npt.ArrayLike,
+    *,
+    fairness: float = 1.0,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    initial: npt.ArrayLike | None = None,
+    return_loss_curve: bool = False,
+) -> PseudoLabels:
+    """Find the pseudo-labels y that minimise L_CCE+ = mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11), by EM.
+
+    Parameters
+    ----------
+    probabilities : array (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters)
+        σ, one distribution a row. float32 is solved in float32, everything else in float64.
+    fairness : float
+        λ, the weight of the divergence in the loss. (Algorithm 1 of the paper, as printed, has it smaller by a
+        factor of n_samples.)
+    prior : array (n_clusters,), optional
+        u, the expected sizes of the clusters; uniform by default. Zeros are allowed.
+    sample_weight : array (n_samples,), optional
+        Importance of the points; only ratios matter.
+    max_iter : int
+        Number of EM iterations at most.
+    tol : float
+        Stop when an iteration lowers the loss by less than this fraction of it. 0 runs all iterations.
+    initial : array of the shape of `probabilities`, optional
+        Where to start; the probabilities by default. Exact zeros are lifted to tiny numbers where the prior is
+        positive, since EM could never leave them.
+    return_loss_curve : bool
+        Also record the loss at the start and after every iteration; the iterations are done twice.
+
+    Returns
+    -------
+    PseudoLabels
+        A named tuple: pseudo_labels, iterations, converged, loss_curve.
+
+    Examples
+    --------
+    The first cluster is crowded, so the least certain of its points go to the other one.
+
+    >>> import numpy as np
+    >>> from cceclust import estimate_pseudo_labels
+    >>> sigma = np.array([[0.95, 0.05], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])
+    >>> estimate_pseudo_labels(sigma, fairness=10).pseudo_labels.argmax(axis=1)
+    array([0, 0, 1, 1])
+    """
+    solver = EMSolver(fairness=fairness, prior=prior, max_iter=max_iter, tol=tol)
+    return solve_pseudo_labels(
+        solver, probabilities, sample_weight=sample_weight, initial=initial, return_loss_curve=return_loss_curve
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EMSolver:
+    """EM for L_CCE+, as a :class:`~cceclust.pseudo_labels.Solver`.
+
+    Parameters
+    ----------
+    fairness, prior, max_iter, tol
+        As for :func:`estimate_pseudo_labels`.
+    """
+
+    fairness: float = 1.0
+    prior: npt.ArrayLike | None = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_non_negative(self.fairness, "fairness")
+        check_non_negative(self.tol, "tol")
+        check_max_iter(self.max_iter)
+        object.__setattr__(self, "prior", as_prior(self.prior))
+
+    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWorkspace:
+        """Allocate the scratch memory of one thread."""
+        return em_workspace(n_clusters, n_points, dtype)
+
+    def solve(
+        self,
+        probabilities: FloatArray,
+        pseudo_labels: FloatArray,
+        weights: FloatArray,
+        workspace: EMWorkspace,
+        losses: npt.NDArray[np.float64],
+        iterations: npt.NDArray[np.int64],
+    ) -> None:
+        """Minimise L_CCE+ over the pseudo-labels of every restart, in place."""
+        em_stack(
+            probabilities,
+            pseudo_labels,
+            uniform_unless_given(self.prior, probabilities.shape[1]),
+            weights,
+            float(self.fairness),
+            self.max_iter,
+            float(self.tol),
+            workspace,
+            losses,
+            iterations,
+        )
 
 
 class EMWorkspace(NamedTuple):
@@ -64,7 +179,7 @@ def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWork
     )
 
 
-@compiled(reorder_sums=True, error_model="numpy")
+@kernel
 def em_stack(
     probabilities: FloatArray,
     pseudo_labels: FloatArray,
@@ -121,8 +236,15 @@ def em_stack(
         iterations[restart] = done
 
 
-@compiled(reorder_sums=True, error_model="numpy")
-def _prepare(sigma, labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+@kernel
+def _prepare(
+    sigma: FloatArray,
+    labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    workspace: EMWorkspace,
+) -> None:
     """Gaps to the largest probability, the floors of the pseudo-labels, and ȳ."""
     n_clusters, n_points = sigma.shape
     one = sigma.dtype.type(1)
@@ -160,8 +282,10 @@ def _prepare(sigma, labels, prior, weights, fairness, workspace):  # type: ignor
         workspace.mean_pseudo_label[k] = mean
 
 
-@compiled(reorder_sums=True, error_model="numpy")
-def _iterate(labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+@kernel
+def _iterate(
+    labels: FloatArray, prior: FloatArray, weights: FloatArray, fairness: float, workspace: EMWorkspace
+) -> None:
     """One E-step and one M-step: `labels` and ȳ are replaced."""
     n_clusters, n_points = labels.shape
     # Only a point without weight can come near this: its y may be far above ȳ.
@@ -178,8 +302,8 @@ def _iterate(labels, prior, weights, fairness, workspace):  # type: ignore[no-un
         _normalise(labels, weights, workspace, start, stop)
 
 
-@compiled(reorder_sums=True, error_model="numpy")
-def _minimise(labels, workspace, start, stop):  # type: ignore[no-untyped-def]
+@kernel
+def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
     """Replace y by the M-step's minimiser for a = attraction · y, not yet normalised, and note its sum."""
     n_clusters = labels.shape[0]
     one = labels.dtype.type(1)
@@ -246,8 +370,8 @@ def _minimise(labels, workspace, start, stop):  # type: ignore[no-untyped-def]
             total[i] += y[i]
 
 
-@compiled(reorder_sums=True, error_model="numpy")
-def _normalise(labels, weights, workspace, start, stop):  # type: ignore[no-untyped-def]
+@kernel
+def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
     """Bring the points' sums from nearly 1 to 1 and add the points to ȳ."""
     one = labels.dtype.type(1)
     zero = labels.dtype.type(0)
@@ -275,8 +399,15 @@ def _normalise(labels, weights, workspace, start, stop):  # type: ignore[no-unty
         workspace.mean_pseudo_label[k] += mean
 
 
-@compiled(reorder_sums=True, error_model="numpy")
-def _loss(sigma, labels, prior, weights, fairness, workspace):  # type: ignore[no-untyped-def]
+@kernel
+def _loss(
+    sigma: FloatArray,
+    labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    workspace: EMWorkspace,
+) -> float:
     """L_CCE+ of the current pseudo-labels; infinite where a class with a positive prior is empty."""
     n_clusters, n_points = sigma.shape
     zero = sigma.dtype.type(0)

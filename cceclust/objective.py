@@ -1,0 +1,283 @@
+"""Collision cross-entropy, Shannon's, and the self-labeling losses, in plain NumPy (arXiv:2303.07321).
+
+Every fast path is tested against these functions. Distributions lie along the last axis; 0·ln 0 is 0 and a
+probability of 0 where a positive one is asked for costs infinity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "collision_cross_entropy",
+    "collision_divergence",
+    "collision_entropy",
+    "cross_entropy",
+    "entropy",
+    "gradient_by_logits",
+    "kl_divergence",
+    "loss_cce",
+    "loss_cce_plus",
+    "loss_ce_kl",
+]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+
+def collision_entropy(p: npt.ArrayLike) -> FloatArray:
+    """Return H₂(p) = −ln Σ_k p_k², Rényi's entropy of order 2 (equation 6).
+
+    Parameters
+    ----------
+    p : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> float(collision_entropy([0.5, 0.5]).round(4))
+    0.6931
+    """
+    return collision_cross_entropy(p, p)
+
+
+def collision_cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """Return H₂(p, q) = −ln Σ_k p_k q_k (equation 9).
+
+    It is symmetric. For a one-hot p it is Shannon's cross-entropy; for a uniform p it does not depend on q.
+
+    Parameters
+    ----------
+    p, q : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> collision_cross_entropy([[1.0, 0.0], [0.5, 0.5]], [[0.25, 0.75], [0.25, 0.75]]).round(4)
+    array([1.3863, 0.6931])
+    """
+    return _negative_log(np.sum(np.multiply(p, q), axis=-1))
+
+
+def collision_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """Return −ln cos(p, q), which is H₂(p, q) − ½(H₂(p) + H₂(q)): at least 0, and 0 where p = q (section 3).
+
+    Parameters
+    ----------
+    p, q : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> p, q = [0.8, 0.2], [0.5, 0.5]
+    >>> entropies = (collision_entropy(p) + collision_entropy(q)) / 2
+    >>> bool(np.isclose(collision_divergence(p, q) + entropies, collision_cross_entropy(p, q)))
+    True
+    """
+    return _negative_log(np.sum(_unit(p) * _unit(q), axis=-1))
+
+
+def entropy(p: npt.ArrayLike) -> FloatArray:
+    """Return Shannon's H(p) = −Σ_k p_k ln p_k.
+
+    Parameters
+    ----------
+    p : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> float(entropy([0.5, 0.5, 0.0]).round(4))
+    0.6931
+    """
+    return cross_entropy(p, p)
+
+
+def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """Return Shannon's H(p, q) = −Σ_k p_k ln q_k (equation 8).
+
+    Parameters
+    ----------
+    p, q : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> float(cross_entropy([1.0, 0.0], [0.25, 0.75]).round(4))
+    1.3863
+    """
+    return np.asarray(np.sum(_times(p, _negative_log(q)), axis=-1))
+
+
+def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """Return KL(p ‖ q) = Σ_k p_k ln(p_k / q_k) (equation 7).
+
+    Parameters
+    ----------
+    p, q : array (..., n_clusters)
+
+    Returns
+    -------
+    array (...)
+
+    Examples
+    --------
+    >>> float(kl_divergence([1.0, 0.0], [0.5, 0.5]).round(4))
+    0.6931
+    """
+    return cross_entropy(p, q) - entropy(p)
+
+
+def loss_cce(
+    probabilities: npt.ArrayLike,
+    pseudo_labels: npt.ArrayLike,
+    *,
+    fairness: float,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Return L_CCE = mean of H₂(y, σ) + λ KL(ȳ ‖ u) (equation 10).
+
+    Parameters
+    ----------
+    probabilities, pseudo_labels : array (n_samples, n_clusters)
+        σ and y.
+    fairness : float
+        λ.
+    prior : array (n_clusters,), optional
+        u; uniform by default.
+    sample_weight : array (n_samples,), optional
+        Weights of both means; equal by default.
+
+    Examples
+    --------
+    >>> loss_cce([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
+    0.1054
+    """
+    fit = collision_cross_entropy(pseudo_labels, probabilities)
+    mean = _mean(pseudo_labels, sample_weight)
+    return _total(fit, kl_divergence(mean, _prior(prior, mean)), fairness, sample_weight)
+
+
+def loss_cce_plus(
+    probabilities: npt.ArrayLike,
+    pseudo_labels: npt.ArrayLike,
+    *,
+    fairness: float,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Return L_CCE+ = mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11), the loss that EM minimises.
+
+    Parameters
+    ----------
+    probabilities, pseudo_labels, fairness, prior, sample_weight
+        As for :func:`loss_cce`.
+
+    Examples
+    --------
+    >>> loss_cce_plus([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
+    0.1054
+    """
+    fit = collision_cross_entropy(pseudo_labels, probabilities)
+    mean = _mean(pseudo_labels, sample_weight)
+    return _total(fit, kl_divergence(_prior(prior, mean), mean), fairness, sample_weight)
+
+
+def loss_ce_kl(
+    probabilities: npt.ArrayLike,
+    pseudo_labels: npt.ArrayLike,
+    *,
+    fairness: float,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Return mean of H(y, σ) + λ KL(ȳ ‖ u) (equation 5), with Shannon's cross-entropy.
+
+    Parameters
+    ----------
+    probabilities, pseudo_labels, fairness, prior, sample_weight
+        As for :func:`loss_cce`.
+
+    Examples
+    --------
+    >>> loss_ce_kl([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
+    0.1054
+    """
+    fit = cross_entropy(pseudo_labels, probabilities)
+    mean = _mean(pseudo_labels, sample_weight)
+    return _total(fit, kl_divergence(mean, _prior(prior, mean)), fairness, sample_weight)
+
+
+def gradient_by_logits(probabilities: npt.ArrayLike, pseudo_labels: npt.ArrayLike) -> FloatArray:
+    """Return ∂H₂(y, σ)/∂logits = σ − q with q ∝ y·σ.
+
+    Where y and σ never collide there is no q, and the gradient is taken to be 0.
+
+    Parameters
+    ----------
+    probabilities, pseudo_labels : array (..., n_clusters)
+
+    Returns
+    -------
+    array (..., n_clusters)
+
+    Examples
+    --------
+    >>> gradient_by_logits([0.9, 0.1], [0.5, 0.5])
+    array([0., 0.])
+    """
+    sigma = np.asarray(probabilities)
+    product = np.multiply(pseudo_labels, sigma)
+    collision = product.sum(axis=-1, keepdims=True)
+    return np.where(collision > 0, sigma - product / np.where(collision > 0, collision, 1), 0)
+
+
+def _negative_log(values: npt.ArrayLike) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(values))
+
+
+def _times(p: npt.ArrayLike, cost: FloatArray) -> FloatArray:
+    """p · cost, where no probability means no cost, however high."""
+    probability = np.asarray(p)
+    return np.where(probability > 0, probability * np.where(probability > 0, cost, 0), 0)
+
+
+def _unit(p: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(p)
+    return np.asarray(array / np.linalg.norm(array, axis=-1, keepdims=True))
+
+
+def _prior(prior: npt.ArrayLike | None, mean: FloatArray) -> FloatArray:
+    return np.full(mean.shape, 1 / mean.shape[-1]) if prior is None else np.asarray(prior)
+
+
+def _mean(values: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> FloatArray:
+    return np.asarray(
+        np.average(np.asarray(values), axis=0, weights=None if sample_weight is None else np.asarray(sample_weight))
+    )
+
+
+def _total(fit: FloatArray, divergence: FloatArray, fairness: float, sample_weight: npt.ArrayLike | None) -> float:
+    # Points without weight and divergences without fairness cost nothing, even where they are infinite.
+    weights = np.ones(fit.shape) if sample_weight is None else np.asarray(sample_weight)
+    mean_fit = _times(weights / weights.sum(), fit).sum()
+    return float(mean_fit + _times(fairness, divergence))

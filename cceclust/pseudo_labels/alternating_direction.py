@@ -1,0 +1,217 @@
+"""Pseudo-labels for Shannon's cross-entropy with a soft fairness term: the loss of MIADM.
+
+Equation 5 of arXiv:2303.07321.
+
+M. Jabi, M. Pedersoli, A. Mitiche, I. Ben Ayed, "Deep clustering: On the link between discriminative models and
+K-means", TPAMI 2021 (arXiv:1810.04246) train on
+
+    L_CE+KL = Σ_i w_i H(y_i, σ_i) + λ KL(ȳ ‖ u),    ȳ = Σ_i w_i y_i,
+
+alternating between the model and y, for which they give an approximate update. This solver reaches the minimum
+over y. It alternates between an auxiliary distribution and y:
+
+    r_ik = y_ik u_k / ȳ_k;    y_i = argmin H(y, σ_i) + λ KL(y ‖ r_i),  that is  y_ik ∝ r_ik σ_ik^(1/λ).
+
+Since KL(ȳ ‖ u) ≤ Σ_i w_i KL(y_i ‖ r_i) with equality at the y that gave r (the log-sum inequality), no iteration
+raises the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cceclust.compiled import compiled
+from cceclust.pseudo_labels.validation import (
+    as_prior,
+    check_max_iter,
+    check_non_negative,
+    uniform_unless_given,
+)
+
+__all__ = ["AlternatingDirectionSolver", "alternating_direction_stack"]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+kernel = compiled(reorder_sums=True, error_model="numpy")
+
+
+@dataclass(frozen=True, eq=False)
+class AlternatingDirectionSolver:
+    """Minimise the mean of H(y, σ) + λ KL(ȳ ‖ u), as a :class:`~cceclust.pseudo_labels.Solver`.
+
+    Parameters
+    ----------
+    fairness : float
+        λ; Jabi et al. have 1.
+    prior : array (n_clusters,), optional
+        u; uniform by default.
+    max_iter : int
+        Number of iterations at most.
+    tol : float
+        Stop when an iteration lowers the loss by less than this fraction of it. 0 runs all iterations.
+
+    Examples
+    --------
+    >>> from cceclust.pseudo_labels import AlternatingDirectionSolver, solve_pseudo_labels
+    >>> sigma = [[0.95, 0.05], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]]
+    >>> solve_pseudo_labels(AlternatingDirectionSolver(), sigma).pseudo_labels.round(1)
+    array([[1. , 0. ],
+           [1. , 0. ],
+           [0.4, 0.6],
+           [0. , 1. ]])
+    """
+
+    fairness: float = 1.0
+    prior: npt.ArrayLike | None = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_non_negative(self.fairness, "fairness")
+        check_non_negative(self.tol, "tol")
+        check_max_iter(self.max_iter)
+        object.__setattr__(self, "prior", as_prior(self.prior))
+
+    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
+        """Allocate the scratch memory of one thread."""
+        return np.empty((2 * n_clusters + 1, n_points), dtype), np.empty(n_clusters, dtype)
+
+    def solve(
+        self,
+        probabilities: FloatArray,
+        pseudo_labels: FloatArray,
+        weights: FloatArray,
+        workspace: tuple[FloatArray, FloatArray],
+        losses: npt.NDArray[np.float64],
+        iterations: npt.NDArray[np.int64],
+    ) -> None:
+        """Lower the loss over the pseudo-labels of every restart, in place."""
+        alternating_direction_stack(
+            probabilities,
+            pseudo_labels,
+            uniform_unless_given(self.prior, probabilities.shape[1]),
+            weights,
+            float(self.fairness),
+            self.max_iter,
+            float(self.tol),
+            *workspace,
+            losses,
+            iterations,
+        )
+
+
+@kernel
+def alternating_direction_stack(
+    probabilities: FloatArray,
+    pseudo_labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    max_iter: int,
+    tol: float,
+    scratch: FloatArray,
+    mean: FloatArray,
+    losses: npt.NDArray[np.float64],
+    iterations: npt.NDArray[np.int64],
+) -> None:
+    """Alternate on every restart of a K-major stack, as :class:`~cceclust.pseudo_labels.Solver` describes it."""
+    n_clusters = probabilities.shape[1]
+    cost = scratch[:n_clusters]
+    sharp = scratch[n_clusters : 2 * n_clusters]
+    total = scratch[2 * n_clusters]
+    for restart in range(probabilities.shape[0]):
+        labels = pseudo_labels[restart]
+        _prepare(probabilities[restart], labels, prior, fairness, cost, sharp, total)
+        loss = _evaluate(cost, labels, prior, weights, fairness, mean)
+        done = 0
+        while done < max_iter:
+            _iterate(sharp, labels, prior, mean, total)
+            previous = loss
+            loss = _evaluate(cost, labels, prior, weights, fairness, mean)
+            done += 1
+            if tol > 0 and previous - loss <= tol * loss:
+                break
+        losses[restart] = loss
+        iterations[restart] = done
+
+
+@kernel
+def _prepare(
+    sigma: FloatArray,
+    labels: FloatArray,
+    prior: FloatArray,
+    fairness: float,
+    cost: FloatArray,
+    sharp: FloatArray,
+    largest: FloatArray,
+) -> None:
+    """−ln σ, with 0 counted as the smallest number; (σ / σ_max)^(1/λ); and pseudo-labels above 0."""
+    n_clusters, n_points = sigma.shape
+    smallest = np.finfo(sigma.dtype).tiny
+    floor = sigma.dtype.type(smallest**0.4)
+    for i in range(n_points):
+        largest[i] = smallest
+    for k in range(n_clusters):
+        for i in range(n_points):
+            largest[i] = max(largest[i], sigma[k, i])
+    for k in range(n_clusters):
+        lift = floor if prior[k] > 0 else 0.0
+        for i in range(n_points):
+            cost[k, i] = -np.log(max(sigma[k, i], smallest))
+            sharp[k, i] = max((sigma[k, i] / largest[i]) ** (1.0 / fairness), floor)
+            labels[k, i] = max(labels[k, i], lift)
+
+
+@kernel
+def _iterate(sharp: FloatArray, labels: FloatArray, prior: FloatArray, mean: FloatArray, total: FloatArray) -> None:
+    """y ∝ y · σ^(1/λ) · u / ȳ; what the prior allows is kept above 0."""
+    n_clusters, n_points = labels.shape
+    zero = labels.dtype.type(0)
+    floor = labels.dtype.type(np.finfo(labels.dtype).tiny ** 0.4)
+    for i in range(n_points):
+        total[i] = zero
+    for k in range(n_clusters):
+        y = labels[k]
+        power = sharp[k]
+        ratio = labels.dtype.type(prior[k] / mean[k]) if prior[k] > 0 else zero
+        for i in range(n_points):
+            y[i] *= power[i] * ratio
+            total[i] += y[i]
+    for k in range(n_clusters):
+        y = labels[k]
+        lift = floor if prior[k] > 0 else zero
+        for i in range(n_points):
+            value = y[i] / total[i]
+            y[i] = value if value > lift else lift
+
+
+@kernel
+def _evaluate(
+    cost: FloatArray,
+    labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    mean: FloatArray,
+) -> float:
+    """Return the loss and leave ȳ in `mean`."""
+    n_clusters, n_points = labels.shape
+    loss = 0.0
+    for k in range(n_clusters):
+        y = labels[k]
+        price = cost[k]
+        size = 0.0
+        fit = 0.0
+        for i in range(n_points):
+            share = weights[i] * y[i]
+            size += share
+            fit += share * price[i]
+        mean[k] = size
+        loss += fit
+        if fairness * size > 0:
+            loss += fairness * size * np.log(size / prior[k])
+    return loss

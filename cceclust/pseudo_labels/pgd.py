@@ -1,0 +1,263 @@
+"""Projected gradient descent for L_CCE and L_CCE+, the paper's comparison for EM (section 4, Table 1).
+
+Every iteration takes a step of fixed size against the gradient of the averaged loss,
+
+    ∂L/∂y_ik = w_i (−σ_ik / σ_i·y_i + g_k),    g_k = λ ln(ȳ_k / u_k) for L_CCE,  −λ u_k / ȳ_k for L_CCE+,
+
+and projects every point back onto the simplex: y = max(v − τ, 0) with the τ that makes it sum to 1, found by the
+finite iteration of Michelot ("A finite algorithm for finding the projection of a point onto the canonical simplex
+of Rⁿ", JOTA 1986), for many points at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cceclust.compiled import compiled
+from cceclust.errors import InputError
+from cceclust.pseudo_labels.validation import (
+    as_prior,
+    check_max_iter,
+    check_non_negative,
+    check_positive,
+    uniform_unless_given,
+)
+
+__all__ = ["PGDSolver", "pgd_stack"]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+kernel = compiled(reorder_sums=True, error_model="numpy")
+
+# Points solved together: their running sums stay in the first-level cache.
+BLOCK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class PGDSolver:
+    """Projected gradient descent, as a :class:`~cceclust.pseudo_labels.Solver`.
+
+    Parameters
+    ----------
+    fairness : float
+        λ of the loss.
+    prior : array (n_clusters,), optional
+        u; uniform by default.
+    loss : {"cce+", "cce"}
+        L_CCE+ (equation 11) or L_CCE (equation 10).
+    step_size : float
+        η, for the gradient of the loss averaged over the points. Too large a step diverges.
+    max_iter : int
+        Number of iterations at most.
+    tol : float
+        Stop when an iteration lowers the loss by less than this fraction of it. 0 runs all iterations.
+
+    Examples
+    --------
+    >>> from cceclust.pseudo_labels import PGDSolver, solve_pseudo_labels
+    >>> result = solve_pseudo_labels(PGDSolver(fairness=1, step_size=0.1), [[0.9, 0.1], [0.7, 0.3]])
+    >>> result.converged
+    True
+    """
+
+    fairness: float = 1.0
+    prior: npt.ArrayLike | None = None
+    loss: Literal["cce+", "cce"] = "cce+"
+    step_size: float = 1.0
+    max_iter: int = 1000
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_non_negative(self.fairness, "fairness")
+        check_non_negative(self.tol, "tol")
+        check_positive(self.step_size, "step_size")
+        check_max_iter(self.max_iter)
+        if self.loss not in ("cce+", "cce"):
+            raise InputError(f"loss must be 'cce+' or 'cce', got {self.loss!r}")
+        object.__setattr__(self, "prior", as_prior(self.prior))
+
+    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
+        """Allocate the scratch memory of one thread."""
+        return np.empty((4, n_points), dtype), np.empty((2, n_clusters), dtype)
+
+    def solve(
+        self,
+        probabilities: FloatArray,
+        pseudo_labels: FloatArray,
+        weights: FloatArray,
+        workspace: tuple[FloatArray, FloatArray],
+        losses: npt.NDArray[np.float64],
+        iterations: npt.NDArray[np.int64],
+    ) -> None:
+        """Lower the loss over the pseudo-labels of every restart, in place."""
+        pgd_stack(
+            probabilities,
+            pseudo_labels,
+            uniform_unless_given(self.prior, probabilities.shape[1]),
+            weights,
+            float(self.fairness),
+            self.loss == "cce+",
+            float(self.step_size),
+            self.max_iter,
+            float(self.tol),
+            *workspace,
+            losses,
+            iterations,
+        )
+
+
+@kernel
+def pgd_stack(
+    probabilities: FloatArray,
+    pseudo_labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    plus: bool,
+    step_size: float,
+    max_iter: int,
+    tol: float,
+    per_point: FloatArray,
+    per_cluster: FloatArray,
+    losses: npt.NDArray[np.float64],
+    iterations: npt.NDArray[np.int64],
+) -> None:
+    """Descend on every restart of a K-major stack, as :class:`~cceclust.pseudo_labels.Solver` describes it."""
+    for restart in range(probabilities.shape[0]):
+        sigma = probabilities[restart]
+        labels = pseudo_labels[restart]
+        loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
+        done = 0
+        while done < max_iter:
+            _step(sigma, labels, weights, step_size, per_point, per_cluster)
+            previous = loss
+            loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
+            done += 1
+            if tol > 0 and previous - loss <= tol * loss:
+                break
+        losses[restart] = loss
+        iterations[restart] = done
+
+
+@kernel
+def _evaluate(
+    sigma: FloatArray,
+    labels: FloatArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    fairness: float,
+    plus: bool,
+    per_point: FloatArray,
+    per_cluster: FloatArray,
+) -> float:
+    """Return the loss and leave σ·y in per_point[0] and the fairness gradient g in per_cluster[0]."""
+    n_clusters, n_points = sigma.shape
+    zero = sigma.dtype.type(0)
+    collision = per_point[0]
+    for i in range(n_points):
+        collision[i] = zero
+    loss = 0.0
+    # Empty clusters would have an infinite gradient; this one is large enough and stays a number.
+    smallest = float(np.finfo(sigma.dtype).tiny) ** 0.5
+    for k in range(n_clusters):
+        probability = sigma[k]
+        y = labels[k]
+        mean = 0.0
+        for i in range(n_points):
+            collision[i] += probability[i] * y[i]
+            mean += weights[i] * y[i]
+        if plus:
+            per_cluster[0, k] = -fairness * prior[k] / max(mean, smallest)
+            if fairness * prior[k] > 0:
+                loss += fairness * prior[k] * np.log(prior[k] / mean)
+        else:
+            per_cluster[0, k] = fairness * np.log(max(mean, smallest) / max(prior[k], smallest))
+            if fairness * mean > 0:
+                loss += fairness * mean * np.log(mean / prior[k])
+    for i in range(n_points):
+        if weights[i] > 0:
+            loss -= weights[i] * np.log(collision[i])
+    return loss
+
+
+@kernel
+def _step(
+    sigma: FloatArray,
+    labels: FloatArray,
+    weights: FloatArray,
+    step_size: float,
+    per_point: FloatArray,
+    per_cluster: FloatArray,
+) -> None:
+    """One gradient step and its projection onto the simplex."""
+    n_clusters, n_points = sigma.shape
+    smallest = sigma.dtype.type(np.finfo(sigma.dtype).tiny ** 0.5)
+    step = sigma.dtype.type(step_size)
+    for start in range(0, n_points, BLOCK):
+        stop = min(start + BLOCK, n_points)
+        n = stop - start
+        pull = per_point[1, start:stop]
+        rate = per_point[2, start:stop]
+        for i in range(n):
+            rate[i] = step * weights[start + i]
+            pull[i] = rate[i] / max(per_point[0, start + i], smallest)
+        for k in range(n_clusters):
+            y = labels[k, start:stop]
+            probability = sigma[k, start:stop]
+            push = per_cluster[0, k]
+            for i in range(n):
+                y[i] += pull[i] * probability[i] - rate[i] * push
+        _project(labels[:, start:stop], per_point[:, start:stop])
+
+
+@kernel
+def _project(labels: FloatArray, per_point: FloatArray) -> None:
+    """Project every point onto the simplex."""
+    n_clusters, n = labels.shape
+    one = labels.dtype.type(1)
+    zero = labels.dtype.type(0)
+    largest = per_point[0]
+    threshold = per_point[1]
+    total = per_point[2]
+    count = per_point[3]
+    for i in range(n):
+        largest[i] = labels[0, i]
+    for k in range(1, n_clusters):
+        y = labels[k]
+        for i in range(n):
+            largest[i] = y[i] if y[i] > largest[i] else largest[i]
+    # Only coordinates less than 1 below the largest can stay positive; the threshold rises from there.
+    for i in range(n):
+        threshold[i] = largest[i] - one
+    for _ in range(n_clusters + 1):
+        for i in range(n):
+            total[i] = zero
+            count[i] = zero
+        for k in range(n_clusters):
+            y = labels[k]
+            for i in range(n):
+                above = y[i] > threshold[i]
+                total[i] += y[i] - threshold[i] if above else zero
+                count[i] += one if above else zero
+        moving = 0
+        for i in range(n):
+            risen = threshold[i] + (total[i] - one) / count[i]
+            moving += 1 if risen > threshold[i] else 0
+            threshold[i] = risen if risen > threshold[i] else threshold[i]
+        if moving == 0:
+            break
+    for i in range(n):
+        total[i] = zero
+    for k in range(n_clusters):
+        y = labels[k]
+        for i in range(n):
+            y[i] = y[i] - threshold[i] if y[i] > threshold[i] else zero
+            total[i] += y[i]
+    for k in range(n_clusters):
+        y = labels[k]
+        for i in range(n):
+            y[i] /= total[i]

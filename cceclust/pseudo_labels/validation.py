@@ -1,0 +1,110 @@
+"""Arrays and numbers from users, checked once and brought into the form that the kernels expect."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cceclust.errors import InputError
+
+__all__ = [
+    "as_distributions",
+    "as_prior",
+    "as_weights",
+    "check_max_iter",
+    "check_non_negative",
+    "check_positive",
+    "uniform_unless_given",
+]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+# Softmax in half precision misses 1 by about this much.
+SUM_TOLERANCE = 1e-3
+
+
+def as_distributions(values: npt.ArrayLike, name: str) -> FloatArray:
+    """Check rows of probabilities, shape (n, k) or (n_restarts, n, k); float32 stays, all else becomes float64."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} must hold numbers, got dtype {array.dtype}")
+    if array.ndim not in (2, 3) or 0 in array.shape:
+        raise InputError(
+            f"{name} must have shape (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters), none of them 0; "
+            f"got shape {array.shape}"
+        )
+    array = array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
+    axes = ("restart", "row", "column")[-array.ndim :]
+    _refuse_where(~np.isfinite(array), array, axes, name, "not a finite number")
+    _refuse_where(array < 0, array, axes, name, "negative")
+    sums = array.sum(axis=-1, dtype=np.float64)
+    _refuse_where(np.abs(sums - 1) > SUM_TOLERANCE, sums, axes[:-1], f"the sum of {name}", "not 1")
+    return array
+
+
+def _refuse_where(
+    bad: npt.NDArray[np.bool_], values: FloatArray, axes: tuple[str, ...], name: str, complaint: str
+) -> None:
+    """Raise an error that names the first bad value and its place, counted from 0."""
+    if bad.any():
+        position = np.unravel_index(np.argmax(bad), bad.shape)
+        place = ", ".join(f"{axis} {index}" for axis, index in zip(axes, position, strict=True))
+        raise InputError(f"{name} at {place} is {values[position]:.6g}, {complaint}")
+
+
+def as_prior(prior: npt.ArrayLike | None) -> npt.NDArray[np.float64] | None:
+    """Check a distribution over clusters; None, which means uniform, stays."""
+    if prior is None:
+        return None
+    array = np.asarray(prior, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"prior must have shape (n_clusters,), got shape {array.shape}")
+    return np.asarray(as_distributions(array[None], "prior")[0] / array.sum())
+
+
+def uniform_unless_given(prior: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return the prior over so many clusters."""
+    if prior is None:
+        return np.full(n_clusters, 1 / n_clusters)
+    given = np.asarray(prior)
+    if len(given) != n_clusters:
+        raise InputError(f"prior has {len(given)} entries, but there are {n_clusters} clusters")
+    return given
+
+
+def as_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dtype: npt.DTypeLike) -> FloatArray:
+    """Check the weights of the points and scale them to sum 1."""
+    if sample_weight is None:
+        return np.full(n_samples, 1 / n_samples, dtype)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise InputError(f"sample_weight must have shape ({n_samples},), got shape {weights.shape}")
+    _refuse_where(~np.isfinite(weights), weights, ("row",), "sample_weight", "not a finite number")
+    _refuse_where(weights < 0, weights, ("row",), "sample_weight", "negative")
+    largest = weights.max()
+    if largest == 0:
+        raise InputError("sample_weight is 0 everywhere; at least one point needs a positive weight")
+    # Dividing by the largest first keeps the sum of huge weights finite.
+    weights = weights / largest
+    return np.asarray(weights / weights.sum(), dtype=dtype)
+
+
+def check_non_negative(value: float, name: str) -> None:
+    """Refuse what is not a finite number of 0 or more."""
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
+def check_positive(value: float, name: str) -> None:
+    """Refuse what is not a finite number above 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def check_max_iter(max_iter: int) -> None:
+    """Refuse what is not a whole number of at least 0."""
+    if not isinstance(max_iter, int | np.integer) or max_iter < 0:
+        raise InputError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
