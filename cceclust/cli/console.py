@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +19,17 @@ __all__ = ["print_error", "print_json", "results", "show_warnings_as_lines", "ta
 
 
 def results() -> Console:
-    """Return the console for results."""
+    """Return the console for results. What comes from users or files is no markup: wrap it in ``rich.text.Text``."""
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=sys.stdout, highlight=False, emoji=False)
 
 
 def messages() -> Console:
     """Return the console for progress, warnings and errors."""
     from rich.console import Console
 
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    return Console(file=sys.stderr, highlight=False, emoji=False, soft_wrap=True)
 
 
 def print_error(message: str) -> None:
@@ -50,17 +51,25 @@ def show_warnings_as_lines() -> Iterator[None]:
 
 
 def print_json(data: Any) -> None:
-    """Print plain values, dataclasses and NumPy values as JSON."""
-    sys.stdout.write(json.dumps(data, indent=2, default=as_plain_value, allow_nan=False) + "\n")
+    """Print plain values, dataclasses and NumPy values as JSON; NaN and infinity become null."""
+    sys.stdout.write(json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    # A full disk should be noticed here, not while the interpreter shuts down.
+    sys.stdout.flush()
 
 
 def as_plain_value(value: Any) -> Any:
-    """Convert what the json module does not know."""
+    """Convert to what the json module writes as standard JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
+        return as_plain_value(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): as_plain_value(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
-        return value.tolist()
-    return str(value)
+        return as_plain_value(value.tolist())
+    if isinstance(value, list | tuple):
+        return [as_plain_value(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 @contextmanager

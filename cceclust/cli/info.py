@@ -37,19 +37,18 @@ def print_description(description: FileDescription) -> None:
     """Print a table of facts."""
     from rich.filesize import decimal
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=f"{description.path}  ({description.kind}, {decimal(description.bytes)})")
-    table.title_justify = "left"
-    table.show_header = False
+    title = Text(f"{description.path}  ({description.kind}, {decimal(description.bytes)})")
+    table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in description.facts.items():
         if value is not None:
-            table.add_row(name, as_text(value))
-    if description.provenance:
-        table.add_section()
+            table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
+    table.add_section()
     for name, value in description.provenance.items():
-        table.add_row(name, as_text(value))
+        table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
     results().print(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -60,15 +61,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if code == INTERRUPTED:
             print_error("interrupted; no file was left half-written")
         return code
-    except CceclustError as error:
+    except (CceclustError, OSError) as error:
         print_error(str(error))
         return FAILURE
     except MemoryError as error:
-        print_error(f"not enough memory: {error}; try a smaller --memory or fewer rows")
+        print_error(f"not enough memory: {error}")
         return FAILURE
     return 0
 
 
 def main() -> None:
     """Run the command line and leave the process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character, or a file name that is not text, is no reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(run())

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["DatasetOption", "ForceOption", "JsonOption", "LabelsDatasetOption", "QuietOption"]
+__all__ = [
+    "INPUT_PANEL",
+    "OUTPUT_PANEL",
+    "DatasetOption",
+    "FeaturesArgument",
+    "ForceOption",
+    "JsonOption",
+    "LabelsDatasetOption",
+    "QuietOption",
+]
 
 INPUT_PANEL = "Input"
 OUTPUT_PANEL = "Output"
@@ -24,7 +33,7 @@ LabelsDatasetOption = Annotated[
     str | None,
     typer.Option(
         "--labels-dataset",
-        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if it is there.",
+        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if there.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]

@@ -12,16 +12,22 @@ from cceclust.errors import CceclustError, FileError, TargetExistsError
 __all__ = ["refuse_to_overwrite", "replacing"]
 
 
-def refuse_to_overwrite(target: Path, *, force: bool) -> None:
+def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
     """Raise unless ``target`` may be written: worth calling before long work, not only after it."""
-    if target.is_dir():
-        raise FileError(f"cannot write {target}: it is a directory; name a file")
-    if target.exists() and not force:
-        raise TargetExistsError(f"{target} exists already; use --force (force=True) to overwrite it")
-    if not target.parent.is_dir():
-        raise FileError(f"cannot write {target}: there is no directory {target.parent}; create it first")
-    if not os.access(target.parent, os.W_OK):
-        raise FileError(f"cannot write {target}: directory {target.parent} is not writable")
+    target = Path(target)
+    try:
+        if target.exists() and not target.is_file():
+            raise FileError(f"cannot write {target}: it is a directory or a device; name a file")
+        if target.exists() and not force:
+            raise TargetExistsError(f"{target} exists already; use --force (force=True) to overwrite it")
+        if not target.parent.is_dir():
+            raise FileError(f"cannot write {target}: there is no directory {target.parent}; create it first")
+        if not os.access(target.parent, os.W_OK):
+            raise FileError(f"cannot write {target}: directory {target.parent} is not writable")
+    except CceclustError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -34,6 +40,19 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
         The file to end up with.
     force : bool
         Replace ``target`` if it exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cceclust.files.atomic import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder, "numbers.txt")
+    ...     with replacing(target) as part:
+    ...         _ = part.write_text("1 2 3")
+    ...         there_before = target.exists()
+    ...     there_before, target.read_text()
+    (False, '1 2 3')
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
@@ -41,6 +60,7 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
+        refuse_to_overwrite(target, force=force)
         part.replace(target)
     except CceclustError:
         raise

@@ -6,6 +6,7 @@ The contract of the format is in ``docs/files.md``.
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
-from cceclust.files.features import as_text, read_column, refuse_what_is_no_file, write_column
+from cceclust.files.hdf5 import plain_attributes, read_column, write_column, writing_hdf5
 from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
+from cceclust.files.reading import reading
 
 __all__ = ["Clusters", "read_clusters", "write_clusters"]
 
@@ -58,6 +60,14 @@ class Clusters:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.labels.ndim != 1:
+            raise InputError(f"labels have shape {self.labels.shape}; expected one a row")
+        for name in ("probabilities", "true_labels", "paths"):
+            column = getattr(self, name)
+            if column is not None and len(column) != len(self.labels):
+                raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one a row")
+
     @property
     def chosen_restart(self) -> int | None:
         """The restart that was kept: the one with the lowest loss."""
@@ -69,7 +79,27 @@ MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
-    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, confidence) or ``.npy`` (labels)."""
+    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, confidence) or ``.npy`` (labels).
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; its ending chooses the format.
+    clusters : Clusters
+        What to write.
+    force : bool
+        Overwrite an existing file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from cceclust.files import Clusters, read_clusters, write_clusters
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_clusters(f"{folder}/tiny.h5", Clusters(np.array([0, 1, 1]), parameters={"n_clusters": 2}))
+    ...     read_clusters(f"{folder}/tiny.h5").labels.tolist()
+    [0, 1, 1]
+    """
     path = Path(path)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
@@ -80,7 +110,7 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
 
 def write_hdf5(path: Path, clusters: Clusters) -> None:
     """Write everything."""
-    with h5py.File(path, "w") as file:
+    with writing_hdf5(path) as (file, _):
         for name in ARRAYS:
             values = getattr(clusters, name)
             if values is not None:
@@ -97,7 +127,7 @@ def write_csv(path: Path, clusters: Clusters) -> None:
     columns["label"] = clusters.labels
     if clusters.probabilities is not None:
         columns["confidence"] = np.char.mod("%.6g", clusters.probabilities.max(axis=1))
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
@@ -105,27 +135,36 @@ def write_csv(path: Path, clusters: Clusters) -> None:
 
 def write_npy(path: Path, clusters: Clusters) -> None:
     """Write the labels alone."""
-    with path.open("wb") as file:
-        np.save(file, clusters.labels, allow_pickle=False)
+    # Through memory, because NumPy's own writing to a full disk does not say that the disk is full.
+    buffer = io.BytesIO()
+    np.save(buffer, clusters.labels, allow_pickle=False)
+    path.write_bytes(buffer.getvalue())
 
 
 WRITERS = {".h5": write_hdf5, ".hdf5": write_hdf5, ".csv": write_csv, ".npy": write_npy}
 
 
 def read_clusters(path: str | Path) -> Clusters:
-    """Read a cluster file that :func:`write_clusters` wrote as ``.h5``."""
+    """Read a cluster file that :func:`write_clusters` wrote as ``.h5``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Clusters
+    """
     path = Path(path)
-    refuse_what_is_no_file(path)
-    try:
-        with h5py.File(path, "r") as file:
-            attributes = {name: as_text(value) for name, value in file.attrs.items()}
-            check_stamp(attributes, "clusters", path)
-            fields: dict[str, Any] = {name: read_column(file[name]) for name in ARRAYS if name in file}
-    except FileContentError:
-        raise
-    except OSError as error:
-        raise FileContentError(f"{path} is damaged or not an HDF5 file ({error})") from None
-    if "labels" not in fields:
-        raise FileContentError(f"{path} is damaged: it has no dataset 'labels'")
+    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
+        attributes = plain_attributes(file.attrs)
+        check_stamp(attributes, "clusters", path)
+        fields: dict[str, Any] = {name: read_column(file[name]) for name in ARRAYS if name in file}
+    if "labels" not in fields or fields["labels"].dtype.kind not in "iu":
+        raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
     fields.update({name: from_json(attributes.get(name), path) for name in MAPPINGS})
-    return Clusters(**fields)
+    try:
+        return Clusters(**fields)
+    except InputError as error:
+        raise FileContentError(f"{path} is damaged: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import safe_open
 
-from cceclust.files.clusters import read_clusters
-from cceclust.files.features import FeatureFile, as_text, open_features, refuse_what_is_no_file
-from cceclust.files.models import read_model
+from cceclust.files.clusters import Clusters, read_clusters
+from cceclust.files.features import FeatureFile, open_features
+from cceclust.files.hdf5 import plain_attributes
+from cceclust.files.models import Model, read_model
+from cceclust.files.reading import reading, refuse_what_is_no_file
 
 __all__ = ["FileDescription", "describe"]
 
@@ -61,68 +65,74 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
     """
     path = Path(path)
     refuse_what_is_no_file(path)
-    kind = kind_of(path) if dataset is None else "features"
+    kind = "features" if dataset is not None else kind_of(path)
     description = FileDescription(str(path), kind, path.stat().st_size)
     if kind == "clusters":
         clusters = read_clusters(path)
-        description.facts = {
-            "samples": len(clusters.labels),
-            "clusters": np.unique(clusters.labels).size,
-            "probabilities": None if clusters.probabilities is None else clusters.probabilities.shape,
-            **label_facts(clusters.true_labels),
-            "restarts": None if clusters.losses is None else len(clusters.losses),
-            "loss": None if clusters.losses is None else float(clusters.losses.min()),
-            "parameters": clusters.parameters,
-        }
-        description.provenance = clusters.provenance
+        description.facts, description.provenance = cluster_facts(clusters), clusters.provenance
     elif kind == "model":
         model = read_model(path)
-        description.facts = {
-            "clusters": model.coef.shape[0],
-            "features": model.coef.shape[1],
-            "dtype": str(model.coef.dtype),
-            "parameters": model.parameters,
-        }
-        description.provenance = model.provenance
+        description.facts, description.provenance = model_facts(model), model.provenance
     else:
         with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
-            description.facts = feature_facts(features)
-            description.provenance = features.attributes
+            description.facts, description.provenance = feature_facts(features), features.attributes
     return description
+
+
+def cluster_facts(clusters: Clusters) -> dict[str, Any]:
+    """Sum up a clustering."""
+    return {
+        "samples": len(clusters.labels),
+        "clusters": np.unique(clusters.labels).size,
+        "probabilities": None if clusters.probabilities is None else clusters.probabilities.shape,
+        **label_facts(clusters.true_labels),
+        "restarts": None if clusters.losses is None else len(clusters.losses),
+        "loss": None if clusters.losses is None else float(clusters.losses.min()),
+        "parameters": clusters.parameters,
+    }
+
+
+def model_facts(model: Model) -> dict[str, Any]:
+    """Sum up a model."""
+    return {
+        "clusters": model.coef.shape[0],
+        "features": model.coef.shape[1],
+        "dtype": str(model.coef.dtype),
+        "parameters": model.parameters,
+    }
 
 
 def kind_of(path: Path) -> str:
     """Read a file's own word on its kind; what says nothing is taken for features."""
-    stated = ""
-    if path.suffix.lower() in (".h5", ".hdf5") and h5py.is_hdf5(path):
-        with h5py.File(path, "r") as file:
-            stated = str(as_text(file.attrs.get("format", "")))
-    elif path.suffix.lower() == ".safetensors":
-        with path.open("rb") as file:
-            header = file.read(min(1 << 20, 8 + int.from_bytes(file.read(8), "little")))
-        stated = "cceclust-model" if b'"format":"cceclust-model"' in header else ""
-    kind = stated.removeprefix("cceclust-")
+    attributes: Mapping[str, Any] = {}
+    with reading(path, "an HDF5 or safetensors file"):
+        if path.suffix.lower() in (".h5", ".hdf5"):
+            with h5py.File(path, "r") as file:
+                attributes = plain_attributes(file.attrs)
+        elif path.suffix.lower() == ".safetensors":
+            with safe_open(path, framework="numpy") as file:
+                attributes = file.metadata() or {}
+    kind = str(attributes.get("format", "")).removeprefix("cceclust-")
     return kind if kind in ("clusters", "model") else "features"
 
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:
     """Look at every row once."""
-    not_finite, first_not_finite, duplicates = 0, None, 0
+    not_finite, first_not_finite = 0, None
     lowest = np.full(features.n_features, np.inf)
     highest = np.full(features.n_features, -np.inf)
-    seen: set[bytes] = set()
+    digests = bytearray()
     for start, rows in features.blocks():
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any() and first_not_finite is None:
             first_not_finite = start + int(np.argmax(bad))
         not_finite += int(bad.sum())
         if not bad.all():
-            lowest = np.minimum(lowest, rows[~bad].min(axis=0))
-            highest = np.maximum(highest, rows[~bad].max(axis=0))
+            good = rows[~bad] if bad.any() else rows
+            lowest = np.minimum(lowest, good.min(axis=0))
+            highest = np.maximum(highest, good.max(axis=0))
         for row in np.ascontiguousarray(rows):
-            digest = hashlib.blake2b(row.tobytes(), digest_size=12).digest()
-            duplicates += digest in seen
-            seen.add(digest)
+            digests += hashlib.blake2b(row, digest_size=8).digest()
     return {
         "shape": features.shape,
         "dtype": str(features.dtype),
@@ -130,10 +140,10 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
         **label_facts(features.labels),
         "paths": features.paths is not None,
         "neighbors": None if features.neighbors is None else features.neighbors.shape[1],
-        "rows with NaN or infinity": not_finite,
-        "first row with NaN or infinity": first_not_finite,
-        "constant columns": int((lowest == highest).sum()),
-        "duplicate rows": duplicates,
+        "rows_with_nan_or_infinity": not_finite,
+        "first_row_with_nan_or_infinity": first_not_finite,
+        "constant_columns": int((lowest == highest).sum()),
+        "duplicate_rows": features.n_samples - np.unique(np.frombuffer(digests, np.uint64)).size,
         "range": None if not_finite == features.n_samples else (float(lowest.min()), float(highest.max())),
     }
 
@@ -146,6 +156,6 @@ def label_facts(labels: NDArray[Any] | None) -> dict[str, Any]:
     return {
         "labels": str(labels.dtype) if labels.dtype.kind != "U" else "text",
         "classes": len(classes),
-        "smallest class": int(sizes.min()),
-        "largest class": int(sizes.max()),
+        "smallest_class": int(sizes.min()),
+        "largest_class": int(sizes.max()),
     }

@@ -5,8 +5,6 @@ The contract of our own format (``.h5``) is in ``docs/files.md``.
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,18 +13,33 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from safetensors import safe_open
 
-from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
-from cceclust.files.provenance import check_stamp, stamp
+from cceclust.files.hdf5 import plain_attributes, write_column, writing_hdf5
+from cceclust.files.provenance import check_stamp, is_stamped, stamp
+from cceclust.files.reading import reading, refuse_what_is_no_file
+from cceclust.files.stored import (
+    NUMBER_KINDS,
+    NUMBERS,
+    StoredArray,
+    choose_matrix,
+    contents,
+    hdf5_arrays,
+    load_column,
+    npz_arrays,
+    read_npy_header,
+    safetensors_arrays,
+)
 
 __all__ = ["FeatureFile", "open_features", "write_features"]
 
 CHUNK_BYTES = 1 << 20
-SAFETENSORS_TYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
-}  # fmt: skip
+FLOAT_TYPES = ("float16", "float32", "float64")
+# Streams are mixed from at least this many places of the file at a time, lest a file sorted by class yield
+# batches of one class.
+RUNS_IN_MEMORY = 16
 
 
 class FeatureFile:
@@ -74,18 +87,24 @@ class FeatureFile:
 
     def _check(self) -> None:
         where = f"{self.path}: dataset {self.dataset!r}" if self.dataset else f"{self.path}"
-        if len(self._matrix.shape) != 2:
-            raise FileContentError(
-                f"{where} has shape {tuple(self._matrix.shape)}; expected a matrix (n_samples, n_features)"
-            )
-        if 0 in self._matrix.shape:
-            raise FileContentError(f"{where} is empty: its shape is {tuple(self._matrix.shape)}")
-        for name in ("labels", "paths", "neighbors"):
+        shape = tuple(self._matrix.shape)
+        if len(shape) != 2:
+            raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
+        if 0 in shape:
+            raise FileContentError(f"{where} is empty: its shape is {shape}")
+        for name, n_dimensions in {"labels": 1, "paths": 1, "neighbors": 2}.items():
             column = getattr(self, name)
-            if column is not None and len(column) != self.n_samples:
+            if column is None:
+                continue
+            if column.ndim != n_dimensions:
+                raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected {n_dimensions}-D")
+            if len(column) != self.n_samples:
                 raise FileContentError(
                     f"{self.path}: {len(column)} {name} for {self.n_samples} rows; expected one a row"
                 )
+        # Compiled code that follows the neighbours would read outside its arrays, unchecked.
+        if self.neighbors is not None and not is_index_of(self.neighbors, self.n_samples):
+            raise FileContentError(f"{self.path}: neighbors are not all row numbers from 0 to {self.n_samples - 1}")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -111,11 +130,10 @@ class FeatureFile:
 
     @property
     def block_rows(self) -> int:
-        """Number of successive rows that are cheap to read at once: a chunk's, or about 1 MiB."""
+        """Number of successive rows that are cheap to read at once: whole chunks, about 1 MiB."""
         chunks = getattr(self._matrix, "chunks", None)
-        if chunks:
-            return int(chunks[0])
-        return max(1, CHUNK_BYTES // (self.n_features * self.dtype.itemsize))
+        chunk_rows = min(int(chunks[0]), self.n_samples) if chunks else 1
+        return chunk_rows * max(1, CHUNK_BYTES // (chunk_rows * self.n_features * self.dtype.itemsize))
 
     def __len__(self) -> int:
         return self.n_samples
@@ -140,27 +158,46 @@ class FeatureFile:
         return self._matrix if isinstance(self._matrix, np.ndarray) else self.read(slice(None))
 
     def read(self, rows: slice | ArrayLike) -> NDArray[Any]:
-        """Return the rows of a slice or of an array of indices, in that order."""
-        try:
-            if isinstance(rows, slice) or isinstance(self._matrix, np.ndarray):
-                return np.asarray(self._matrix[rows])
-            return self._read_indices(np.asarray(rows))
-        except OSError as error:
-            raise FileContentError(f"{self.path} is damaged: {error}") from error
+        """Return the rows of a slice or of an array of indices (negative ones count from the end), in that order."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.n_samples)
+            if step == 1:
+                return self._read_run(start, stop)
+            rows = np.arange(start, stop, step)
+        indices = self._as_indices(rows)
+        return self._matrix[indices] if isinstance(self._matrix, np.ndarray) else self._gather(indices)
 
-    def _read_indices(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        # h5py's own indexing by arrays is slow and wants them sorted: read each chunk once instead.
-        indices = np.where(indices < 0, indices + self.n_samples, indices)
+    def _read_run(self, start: int, stop: int) -> NDArray[Any]:
+        try:
+            return np.asarray(self._matrix[start : max(start, stop)])
+        except OSError as error:
+            raise FileContentError(
+                f"cannot read rows {start} to {stop} of {self.path}: it is damaged, or compressed in a way that h5py "
+                f"does not know ({error})"
+            ) from error
+
+    def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
+        indices = np.asarray(rows)
+        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+            raise InputError(f"rows have shape {indices.shape} and type {indices.dtype}; expected a list of integers")
+        indices = indices.astype(np.intp)
+        outside = (indices < -self.n_samples) | (indices >= self.n_samples)
+        if outside.any():
+            raise InputError(f"there is no row {indices[outside][0]}: {self.path} has {self.n_samples} rows")
+        return np.where(indices < 0, indices + self.n_samples, indices)
+
+    def _gather(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+        # h5py's own indexing by arrays is slow and wants them sorted: read each block once instead.
         result = np.empty((len(indices), self.n_features), self.dtype)
-        block_of_index = indices // self.block_rows
-        for block in np.unique(block_of_index):
-            start = block * self.block_rows
-            wanted = np.flatnonzero(block_of_index == block)
-            result[wanted] = self._matrix[start : start + self.block_rows][indices[wanted] - start]
+        order = np.argsort(indices, kind="stable")
+        blocks, begins = np.unique(indices[order] // self.block_rows, return_index=True)
+        for block, wanted in zip(blocks, np.split(order, begins[1:]), strict=True):
+            start = int(block) * self.block_rows
+            result[wanted] = self._read_run(start, start + self.block_rows)[indices[wanted] - start]
         return result
 
     def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield ``(first row, rows)`` from top to bottom, about ``n_rows`` at a time."""
+        """Yield ``(first row, rows)`` from top to bottom, ``n_rows`` at a time or as many as are cheap."""
         step = n_rows or self.block_rows
         for start in range(0, self.n_samples, step):
             yield start, self.read(slice(start, start + step))
@@ -170,8 +207,9 @@ class FeatureFile:
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
         """Yield ``(indices, rows)`` so that every row comes once, in a random order that disks like.
 
-        Runs of successive rows are read in a random order into a buffer of at most ``rows_in_memory`` rows,
-        and batches are drawn at random from the buffer. Only the last batch may be smaller.
+        Runs of successive rows are read in a random order into a buffer, and batches are drawn at random from it.
+        Only the last batch may be smaller. The order is a function of the file's layout, the arguments and the
+        state of ``generator``.
 
         Parameters
         ----------
@@ -180,25 +218,36 @@ class FeatureFile:
         generator : numpy.random.Generator
             Source of the order.
         rows_in_memory : int
-            Size of the buffer. The larger it is, the better the shuffling.
+            Size of the buffer; it always has room for a batch and a run. The larger it is, the better the shuffling:
+            with all rows in memory the order is uniformly random.
         """
-        # Many short runs mix better than few long ones when the file is sorted by class.
-        run = max(1, min(self.block_rows, rows_in_memory // 16))
+        run = max(1, min(self.block_rows, rows_in_memory // RUNS_IN_MEMORY))
         starts = generator.permutation(np.arange(0, self.n_samples, run))
-        runs_at_once = max(1, rows_in_memory // run)
-        indices, rows = np.empty(0, np.intp), np.empty((0, self.n_features), self.dtype)
-        for first in range(0, len(starts), runs_at_once):
-            chosen = np.sort(starts[first : first + runs_at_once])
-            pieces = [np.arange(start, min(start + run, self.n_samples)) for start in chosen]
-            indices = np.concatenate([indices, *pieces])
-            rows = np.concatenate([rows, *(self.read(slice(piece[0], piece[-1] + 1)) for piece in pieces)])
-            order = generator.permutation(len(indices))
-            is_last = first + runs_at_once >= len(starts)
-            whole = len(order) if is_last else len(order) - len(order) % batch_size
-            for begin in range(0, whole, batch_size):
-                batch = order[begin : min(begin + batch_size, whole)]
+        capacity = min(max(rows_in_memory, batch_size + run), self.n_samples)
+        indices, rows = np.empty(capacity, np.intp), np.empty((capacity, self.n_features), self.dtype)
+        held, next_run = 0, 0
+        while next_run < len(starts):
+            while next_run < len(starts) and held + self._run_length(starts[next_run], run) <= capacity:
+                start, length = int(starts[next_run]), self._run_length(starts[next_run], run)
+                indices[held : held + length] = np.arange(start, start + length)
+                rows[held : held + length] = self._read_run(start, start + length)
+                held, next_run = held + length, next_run + 1
+            order = generator.permutation(held)
+            n_drawn = held if next_run == len(starts) else held - held % batch_size
+            for begin in range(0, n_drawn, batch_size):
+                batch = order[begin : min(begin + batch_size, n_drawn)]
                 yield indices[batch], rows[batch]
-            indices, rows = indices[order[whole:]], rows[order[whole:]]
+            kept = order[n_drawn:]
+            held = len(kept)
+            indices[:held], rows[:held] = indices[kept], rows[kept]
+
+    def _run_length(self, start: int, run: int) -> int:
+        return min(run, self.n_samples - int(start))
+
+
+def is_index_of(indices: NDArray[Any], length: int) -> bool:
+    """Tell whether all of ``indices`` are integers from 0 to ``length - 1``."""
+    return indices.dtype.kind in "iu" and (indices.size == 0 or bool(indices.min() >= 0 and indices.max() < length))
 
 
 def open_features(path: str | Path, *, dataset: str | None = None, labels_dataset: str | None = None) -> FeatureFile:
@@ -225,8 +274,8 @@ def open_features(path: str | Path, *, dataset: str | None = None, labels_datase
     ((1797, 64), (2, 64))
     """
     path = Path(path)
-    opener = OPENERS.get(path.suffix.lower())
     refuse_what_is_no_file(path)
+    opener = OPENERS.get(path.suffix.lower())
     if opener is None:
         raise FileContentError(
             f"{path}: cannot read files that end in {path.suffix!r}; expected one of {', '.join(OPENERS)}"
@@ -234,194 +283,83 @@ def open_features(path: str | Path, *, dataset: str | None = None, labels_datase
     return opener(path, dataset, labels_dataset)
 
 
-def refuse_what_is_no_file(path: Path) -> None:
-    """Raise a clear error for what is missing, a directory, unreadable or empty."""
-    if path.is_dir():
-        raise FileError(f"{path} is a directory; expected a file")
-    try:
-        with path.open("rb") as file:
-            if not file.read(1):
-                raise FileContentError(f"{path} is empty (0 bytes)")
-    except FileNotFoundError:
-        raise FileError(f"there is no file {path}") from None
-    except PermissionError:
-        raise FileError(f"{path} cannot be read: permission denied") from None
+def assemble(
+    path: Path,
+    stored: Mapping[str, StoredArray],
+    dataset: str | None,
+    labels_dataset: str | None,
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    close: Callable[[], None] = lambda: None,
+) -> FeatureFile:
+    """Choose features, labels, paths and neighbours among the arrays of a file."""
+    name = choose_matrix(path, stored, dataset)
+    if labels_dataset is not None and labels_dataset.strip("/") not in stored:
+        raise FileContentError(f"{path} has no dataset {labels_dataset!r} for labels; it has {contents(stored)}")
+    return FeatureFile(
+        path,
+        name,
+        stored[name].load(),
+        labels=load_column(path, stored, (labels_dataset or "labels").strip("/")),
+        paths=load_column(path, stored, "paths"),
+        neighbors=load_column(path, stored, "neighbors"),
+        attributes=attributes,
+        close=close,
+    )
 
 
 def open_hdf5(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
     """Open an HDF5 file, ours or anybody's."""
-    try:
+    with reading(path, "an HDF5 file"):
         file = h5py.File(path, "r")
-    except OSError as error:
-        raise FileContentError(f"{path} is damaged or not an HDF5 file ({error})") from None
-    try:
-        attributes = {name: as_text(value) for name, value in file.attrs.items()}
-        if "format" in attributes:
-            check_stamp(attributes, "features", path)
-        if not attributes.get("complete", True):
-            raise FileContentError(
-                f"{path} is not complete: its extraction was stopped; repeat the same extract command to finish it"
-            )
-        matrices: list[str] = []
-        file.visititems(lambda name, item: matrices.append(name) if is_matrix(item) else None)
-        name = choose_dataset(path, dataset, matrices, everything=hdf5_names(file))
-        return FeatureFile(
-            path,
-            name,
-            numeric(file[name], path, name),
-            labels=read_labels(file, labels_dataset, path),
-            paths=read_column(file["paths"]) if "paths" in file else None,
-            neighbors=file["neighbors"][...] if "neighbors" in file else None,
-            attributes=attributes,
-            close=file.close,
-        )
-    except BaseException:
-        file.close()
-        raise
+        try:
+            attributes = plain_attributes(file.attrs)
+            if is_stamped(attributes):
+                check_stamp(attributes, "features", path)
+                refuse_incomplete(attributes, path)
+            stored = hdf5_arrays(file)
+            return assemble(path, stored, dataset, labels_dataset, attributes=attributes, close=file.close)
+        except BaseException:
+            file.close()
+            raise
 
 
-def is_matrix(item: Any) -> bool:
-    """Tell whether an HDF5 item could be features."""
-    is_numeric = isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and len(item.shape) == 2
-    return is_numeric and item.name.strip("/") not in ("neighbors", "probabilities")
-
-
-def hdf5_names(file: h5py.File) -> list[str]:
-    """List all datasets of a file."""
-    names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    return names
-
-
-def choose_dataset(path: Path, wanted: str | None, matrices: list[str], *, everything: list[str]) -> str:
-    """Return the name of the matrix to read: the wanted one, ``features``, or the only one."""
-    if wanted is not None:
-        if wanted.strip("/") in everything:
-            return wanted.strip("/")
-        raise FileContentError(f"{path} has no dataset {wanted!r}; it has {listed(everything)}")
-    if "features" in everything:
-        return "features"
-    if len(matrices) == 1:
-        return matrices[0]
-    if matrices:
-        raise FileContentError(f"{path} has several matrices; choose one with --dataset: {listed(matrices)}")
-    raise FileContentError(f"{path} has no matrix of numbers; it has {listed(everything)}")
-
-
-def listed(names: list[str]) -> str:
-    """Join names for an error message."""
-    shown = ", ".join(names[:12]) or "none"
-    return shown + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-
-
-def numeric(matrix: Any, path: Path, name: str) -> Any:
-    """Return the matrix if it holds real numbers."""
-    if matrix.dtype.kind not in "fiub":
+def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
+    """Raise if the file says that it was not finished."""
+    if not attributes.get("complete", True):
         raise FileContentError(
-            f"{path}: dataset {name!r} holds {matrix.dtype}; expected numbers (float16, float32, float64 or integers)"
+            f"{path} is not complete: its extraction was stopped; repeat the same extract command to finish it"
         )
-    return matrix
-
-
-def read_labels(file: h5py.File, name: str | None, path: Path) -> NDArray[Any] | None:
-    """Read true labels: a column, or a categorical column of an AnnData file."""
-    if name is None:
-        name = "labels"
-        if name not in file:
-            return None
-    if name not in file:
-        raise FileContentError(f"{path} has no dataset {name!r} for labels; it has {listed(hdf5_names(file))}")
-    item = file[name]
-    if isinstance(item, h5py.Group):
-        if "codes" not in item or "categories" not in item:
-            raise FileContentError(f"{path}: {name!r} is a group, not a column of labels")
-        # AnnData marks missing values with code -1, which picks the empty string appended here.
-        categories = np.append(read_column(item["categories"]).astype(str), "")
-        return np.asarray(categories[item["codes"][...]])
-    return read_column(item)
-
-
-def read_column(dataset: h5py.Dataset) -> NDArray[Any]:
-    """Read a column of integers or strings."""
-    if h5py.check_string_dtype(dataset.dtype) is not None:
-        return np.asarray(dataset.asstr()[...], dtype=str)
-    return np.asarray(dataset[...])
-
-
-def as_text(value: Any) -> Any:
-    """Return an HDF5 attribute as a plain Python value."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def open_npy(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
     """Map a NumPy file into memory; labels are looked for in no other file."""
     if dataset is not None or labels_dataset is not None:
         raise InputError(f"{path}: a .npy file holds one unnamed array; leave out --dataset and --labels-dataset")
-    try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise FileContentError(f"{path} is damaged or not an array of numbers ({error})") from None
-    return FeatureFile(path, "", numeric(matrix, path, path.name))
+    with reading(path, "an array of numbers"):
+        with path.open("rb") as file:
+            shape, _, dtype = read_npy_header(file)
+        if dtype.kind not in NUMBER_KINDS:
+            raise FileContentError(f"{path} holds {dtype}; expected {NUMBERS}")
+        is_there = 0 not in shape
+        return FeatureFile(path, "", np.lib.format.open_memmap(path, mode="r") if is_there else np.empty(shape, dtype))
 
 
 def open_npz(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Open an archive of NumPy arrays; its matrix is read into memory."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FileContentError(f"{path} is damaged or not an archive of arrays of numbers ({error})") from None
-    return from_arrays(path, arrays, dataset, labels_dataset)
+    """Open an archive of NumPy arrays; only the arrays in use are read, into memory."""
+    with reading(path, "an archive of arrays of numbers"), np.load(path, allow_pickle=False) as archive:
+        return assemble(path, npz_arrays(archive), dataset, labels_dataset)
 
 
 def open_safetensors(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
     """Map the tensors of a safetensors file into memory."""
-    try:
-        arrays = map_safetensors(path)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise FileContentError(f"{path} is damaged or not a safetensors file ({error})") from None
-    return from_arrays(path, arrays, dataset, labels_dataset)
-
-
-def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return memory maps of the tensors whose types NumPy knows."""
-    with path.open("rb") as file:
-        header_bytes = int.from_bytes(file.read(8), "little")
-        if header_bytes > path.stat().st_size:
-            raise ValueError("its header is longer than the file")
-        header = json.loads(file.read(header_bytes))
-    header.pop("__metadata__", None)
-    arrays = {}
-    for name, entry in header.items():
-        if entry["dtype"] in SAFETENSORS_TYPES:
-            begin, end = entry["data_offsets"]
-            if 8 + header_bytes + end > path.stat().st_size:
-                raise ValueError("it is shorter than its header says")
-            dtype, shape = np.dtype(SAFETENSORS_TYPES[entry["dtype"]]), tuple(entry["shape"])
-            offset = 8 + header_bytes + begin
-            is_there = end > begin
-            arrays[name] = np.memmap(path, dtype, "r", offset, shape) if is_there else np.empty(shape, dtype)
-    return arrays
-
-
-def from_arrays(
-    path: Path, arrays: dict[str, NDArray[Any]], dataset: str | None, labels_dataset: str | None
-) -> FeatureFile:
-    """Choose features, labels, paths and neighbours among named arrays."""
-    matrices = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"]
-    name = choose_dataset(path, dataset, matrices, everything=list(arrays))
-    if labels_dataset is not None and labels_dataset not in arrays:
-        raise FileContentError(f"{path} has no array {labels_dataset!r} for labels; it has {listed(list(arrays))}")
-    return FeatureFile(
-        path,
-        name,
-        numeric(arrays[name], path, name),
-        labels=arrays.get(labels_dataset or "labels"),
-        paths=arrays.get("paths"),
-        neighbors=arrays.get("neighbors"),
-    )
+    with reading(path, "a safetensors file"):
+        # The library checks the header, sizes and offsets included, but cannot map tensors; NumPy can.
+        with safe_open(path, framework="numpy") as file:
+            attributes = file.metadata() or {}
+        if is_stamped(attributes):
+            check_stamp(attributes, "features", path)
+        return assemble(path, safetensors_arrays(path), dataset, labels_dataset, attributes=attributes)
 
 
 OPENERS: dict[str, Callable[[Path, str | None, str | None], FeatureFile]] = {
@@ -448,37 +386,47 @@ def write_features(
     Parameters
     ----------
     path : str or Path
-        The file to write.
+        The file to write; it must end in ``.h5`` or ``.hdf5``.
     features : array-like of shape (n_samples, n_features)
         float16, float32 or float64.
     labels, paths : array-like of shape (n_samples,), optional
         True labels (integers or strings), and where each row came from.
-    attributes : mapping, optional
+    attributes : mapping of str to str, int, float or bool, optional
         Provenance: backbone, source, licence, …
     force : bool
         Overwrite an existing file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from cceclust.files import open_features, write_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_features(f"{folder}/tiny.h5", np.eye(3, dtype="float32"), labels=["a", "b", "a"])
+    ...     with open_features(f"{folder}/tiny.h5") as tiny:
+    ...         tiny.shape, tiny.labels.tolist()
+    ((3, 3), ['a', 'b', 'a'])
     """
-    matrix = np.asarray(features)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise InputError(f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix of numbers")
-    columns = {"labels": labels, "paths": paths}
+    path, matrix = Path(path), np.asarray(features)
+    if path.suffix.lower() not in (".h5", ".hdf5"):
+        raise InputError(f"cannot write features to a file that ends in {path.suffix!r}; expected .h5 or .hdf5")
+    if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.name not in FLOAT_TYPES:
+        raise InputError(
+            f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix (n_samples, n_features) of "
+            f"{', '.join(FLOAT_TYPES)}"
+        )
+    columns = {
+        name: np.asarray(column) for name, column in (("labels", labels), ("paths", paths)) if column is not None
+    }
     for name, column in columns.items():
-        if column is not None and len(np.asarray(column)) != len(matrix):
-            raise InputError(f"{len(np.asarray(column))} {name} for {len(matrix)} rows; expected one a row")
-    with replacing(path, force=force) as part, h5py.File(part, "w") as file:
-        row_bytes = max(1, matrix.shape[1] * matrix.dtype.itemsize)
-        chunk_rows = min(len(matrix), max(1, CHUNK_BYTES // row_bytes))
-        file.create_dataset("features", data=matrix, chunks=(chunk_rows, matrix.shape[1]))
+        if column.shape != matrix.shape[:1]:
+            raise InputError(f"{name} have shape {column.shape}; expected one a row: {matrix.shape[:1]}")
+    chunk_rows = min(len(matrix), max(1, CHUNK_BYTES // (matrix.shape[1] * matrix.dtype.itemsize)))
+    with replacing(path, force=force) as part, writing_hdf5(part) as (file, storage):
+        dataset = file.create_dataset("features", matrix.shape, matrix.dtype, chunks=(chunk_rows, matrix.shape[1]))
+        for start in range(0, len(matrix), chunk_rows):
+            dataset[start : start + chunk_rows] = matrix[start : start + chunk_rows]
+            storage.raise_error()
         for name, column in columns.items():
-            if column is not None:
-                write_column(file, name, column)
-        file.attrs.update({**stamp("features"), **(attributes or {}), "complete": True})
-
-
-def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
-    """Write a column of integers or strings."""
-    values = np.asarray(column)
-    if values.dtype.kind in "US":
-        file.create_dataset(name, data=values.astype(object), dtype=h5py.string_dtype())
-    else:
-        file.create_dataset(name, data=values)
+            write_column(file, name, column)
+        file.attrs.update({**(attributes or {}), **stamp("features"), "complete": True})

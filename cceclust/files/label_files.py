@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.files.features import hdf5_names, listed, read_labels, refuse_what_is_no_file
+from cceclust.files.reading import listed, reading, refuse_what_is_no_file
+from cceclust.files.stored import StoredArray, contents, hdf5_arrays, load_column
 
 __all__ = ["read_label_file"]
 
@@ -57,27 +58,24 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
 
 def read_hdf5(path: Path, column: str | None) -> NDArray[Any]:
     """Read a dataset: the wanted one, true labels, labels, or the only column there is."""
-    try:
-        with h5py.File(path, "r") as file:
-            labels = read_labels(file, column or choose_column(file, path), path)
-    except FileContentError:
-        raise
-    except OSError as error:
-        raise FileContentError(f"{path} is damaged or not an HDF5 file ({error})") from None
-    assert labels is not None, "labels that are asked for by name are there or raise"
+    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
+        stored = hdf5_arrays(file)
+        name = column or choose_column(stored, path)
+        labels = load_column(path, stored, name)
+    if labels is None:
+        raise FileContentError(f"{path} has no dataset {name!r}; it has {contents(stored)}")
     return one_label_a_row(labels, path)
 
 
-def choose_column(file: h5py.File, path: Path) -> str:
+def choose_column(stored: Mapping[str, StoredArray], path: Path) -> str:
     """Return the name of the labels in a file that may have several columns."""
     for name in ("true_labels", "labels"):
-        if name in file:
+        if name in stored:
             return name
-    names = hdf5_names(file)
-    columns = [name for name in names if file[name].ndim == 1]
+    columns = [name for name, array in stored.items() if len(array.shape) == 1]
     if len(columns) == 1:
         return columns[0]
-    raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {listed(columns or names)}")
+    raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {listed(columns or stored)}")
 
 
 def read_npy(path: Path, column: str | None) -> NDArray[Any]:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import safe_open
+from safetensors.numpy import save
 
-from cceclust.errors import FileContentError
+from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
-from cceclust.files.features import refuse_what_is_no_file
 from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
+from cceclust.files.reading import reading
 
 __all__ = ["Model", "read_model", "write_model"]
 
@@ -43,45 +43,73 @@ class Model:
     parameters: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.coef.ndim != 2 or self.intercept.shape != self.coef.shape[:1]:
+            raise InputError(
+                f"expected coef (n_clusters, n_features) and intercept (n_clusters,), got shapes {self.coef.shape} and "
+                f"{self.intercept.shape}"
+            )
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            raise InputError("the weights contain NaN or infinity")
+
 
 def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
-    """Write a model file."""
-    tensors = {
-        "coef": np.ascontiguousarray(model.coef),
-        "intercept": np.ascontiguousarray(model.intercept),
-    }
+    """Write a model file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; it must end in ``.safetensors``.
+    model : Model
+        What to write.
+    force : bool
+        Overwrite an existing file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from cceclust.files import Model, read_model, write_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(f"{folder}/tiny.safetensors", Model(np.eye(2, 3), np.zeros(2)))
+    ...     read_model(f"{folder}/tiny.safetensors").coef.shape
+    (2, 3)
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".safetensors":
+        raise InputError(f"cannot write a model to a file that ends in {path.suffix!r}; expected .safetensors")
+    tensors = {"coef": np.ascontiguousarray(model.coef), "intercept": np.ascontiguousarray(model.intercept)}
     metadata = {
         **stamp("model"),
         "parameters": to_json(model.parameters),
         "provenance": to_json(model.provenance),
     }
     with replacing(path, force=force) as part:
-        try:
-            save_file(tensors, part, metadata)
-        except SafetensorError as error:
-            raise OSError(str(error)) from error
+        part.write_bytes(save(tensors, metadata))
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a model file that :func:`write_model` wrote."""
+    """Read a model file that :func:`write_model` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.safetensors`` file.
+
+    Returns
+    -------
+    Model
+    """
     path = Path(path)
-    refuse_what_is_no_file(path)
+    with reading(path, "a model file (safetensors)"), safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        check_stamp(metadata, "model", path)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    missing = {"coef", "intercept"} - tensors.keys()
+    if missing:
+        raise FileContentError(f"{path} is damaged: it has no {' and no '.join(sorted(missing))}")
+    parameters, provenance = (from_json(metadata.get(name), path) for name in ("parameters", "provenance"))
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            check_stamp(metadata, "model", path)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except SafetensorError as error:
-        raise FileContentError(f"{path} is damaged or not a model file (safetensors: {error})") from None
-    coef, intercept = tensors.get("coef"), tensors.get("intercept")
-    if coef is None or intercept is None or coef.ndim != 2 or intercept.shape != coef.shape[:1]:
-        shapes = {name: tensor.shape for name, tensor in tensors.items()}
-        raise FileContentError(f"{path} is damaged: expected coef (K, d) and intercept (K,), found {shapes or 'none'}")
-    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-        raise FileContentError(f"{path} is damaged: its weights contain NaN or infinity")
-    return Model(
-        coef,
-        intercept,
-        from_json(metadata.get("parameters"), path),
-        from_json(metadata.get("provenance"), path),
-    )
+        return Model(tensors["coef"], tensors["intercept"], parameters, provenance)
+    except InputError as error:
+        raise FileContentError(f"{path} is damaged: {error}") from error

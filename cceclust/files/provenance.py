@@ -10,7 +10,7 @@ from typing import Any
 from cceclust.errors import FileContentError
 from cceclust.version import __version__
 
-__all__ = ["FORMAT_VERSION", "check_stamp", "from_json", "stamp", "to_json"]
+__all__ = ["FORMAT_VERSION", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
 
 FORMAT_VERSION = 1
 
@@ -24,6 +24,11 @@ def stamp(kind: str) -> dict[str, str]:
     }
 
 
+def is_stamped(attributes: Mapping[str, Any]) -> bool:
+    """Tell whether a file is one of ours; others may use the attribute ``format`` for what they like."""
+    return str(attributes.get("format", "")).startswith("cceclust-")
+
+
 def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
     """Raise unless ``attributes`` are those of a file of this kind that this version can read."""
     expected = f"cceclust-{kind}"
@@ -32,7 +37,7 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
         came = f"its format is {found!r}" if found else "it states no format"
         raise FileContentError(f"{path} is not a {kind} file of cceclust ({came}, expected {expected!r})")
     version = str(attributes.get("format_version", ""))
-    if not version.isdigit() or int(version) < 1:
+    if not version.isdecimal() or int(version) < 1:
         raise FileContentError(f"{path} states the format version {version!r}; expected a positive number")
     if int(version) > FORMAT_VERSION:
         raise FileContentError(

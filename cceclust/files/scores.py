@@ -11,8 +11,9 @@ import numpy as np
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.description import kind_of
-from cceclust.files.features import FeatureFile, open_features, refuse_what_is_no_file
+from cceclust.files.features import FeatureFile, open_features
 from cceclust.files.label_files import read_label_file
+from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.scoring import LabelFreeScores, Scores, score_clusters, score_without_labels
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
