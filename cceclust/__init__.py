@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cceclust.version import __version__
 
 if TYPE_CHECKING:
+    from cceclust.estimators import CCEClusterer
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.
 HOMES = {
+    "CCEClusterer": "cceclust.estimators",
     "clustering_accuracy": "cceclust.scoring",
     "collision_cross_entropy": "cceclust.objective",
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
@@ -23,6 +25,7 @@ HOMES = {
 }
 
 __all__ = [
+    "CCEClusterer",
     "__version__",
     "clustering_accuracy",
     "collision_cross_entropy",

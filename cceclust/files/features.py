@@ -241,6 +241,37 @@ class FeatureFile:
             held = len(kept)
             indices[:held], rows[:held] = indices[kept], rows[kept]
 
+    def shuffled_buffers(
+        self, generator: np.random.Generator, *, rows_in_memory: int, dtype: np.dtype[Any]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield ``(indices, rows)`` so that every row comes once, many rows at a time.
+
+        Each buffer is made of runs of successive rows from all over the file, in their order. Its memory is used
+        again for the next one.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Decides which runs come together.
+        rows_in_memory : int
+            Rows a buffer, at most.
+        dtype : dtype
+            Type of the rows that are yielded.
+        """
+        run = max(1, min(self.block_rows, rows_in_memory // RUNS_IN_MEMORY))
+        starts = generator.permutation(np.arange(0, self.n_samples, run))
+        runs_at_once = max(1, rows_in_memory // run)
+        memory = np.empty((min(runs_at_once * run, self.n_samples), self.n_features), dtype)
+        for first in range(0, len(starts), runs_at_once):
+            pieces = [np.arange(s, s + self._run_length(s, run)) for s in np.sort(starts[first : first + runs_at_once])]
+            indices = np.concatenate(pieces)
+            rows = memory[: len(indices)]
+            held = 0
+            for piece in pieces:
+                rows[held : held + len(piece)] = self._read_run(int(piece[0]), int(piece[-1]) + 1)
+                held += len(piece)
+            yield indices, rows
+
     def _run_length(self, start: int, run: int) -> int:
         return min(run, self.n_samples - int(start))
 

@@ -1,0 +1,143 @@
+"""Clustering by collision cross-entropy: the main estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.pseudo_labels import EMSolver
+from cceclust.training.objectives import SelfLabeling
+
+__all__ = ["CCEClusterer"]
+
+
+class CCEClusterer(SoftmaxClusterer):
+    """Cluster features with a linear softmax head trained by collision cross-entropy.
+
+    For every batch, EM finds the pseudo-labels y that minimise the loss L_CCE+ (eq. 12 of arXiv:2303.07321)
+
+        mean H₂(y, σ) + λ KL(u ‖ ȳ),    H₂(y, σ) = −ln Σ_k y_k σ_k,
+
+    for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads start from
+    different random weights and train side by side; the one with the lowest loss on all the data is kept.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    fairness : float, default=10.0
+        λ: how much the clusters' sizes are held to `prior`. This is the λ of the loss as written above, where H₂ is
+        averaged over the points: EM's M-step works with λ times the number of points.
+    prior : array-like of shape (n_clusters,), optional
+        u: the expected part of each cluster, for unbalanced data. Uniform by default.
+    weight_decay : float or "auto", default="auto"
+        Weight decay of the head. "auto" grows with the root of the number of features.
+    learning_rate : float, default=0.5
+        Step size at the start.
+    learning_rate_schedule : {"cosine", "constant"}, default="cosine"
+        Whether the step size falls to a fifth along half a cosine.
+    batch_size : int, default=250
+        Rows for which pseudo-labels are found at once.
+    solver_iterations : int, default=20
+        EM iterations a batch.
+    n_init : int, default=10
+        Number of heads that start from different random weights.
+    max_epochs : int or "auto", default="auto"
+        How often each row is seen at most. "auto" makes about 800 steps, and at least 10 epochs.
+    tol : float, default=1e-4
+        Training stops when no head's mean loss has fallen by this part of itself in three epochs. 0 trains to the end.
+    standardize : bool, default=True
+        Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Pass an int for the same clusters in every run.
+    verbose : int, default=0
+        Print a line an epoch to stderr if positive.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each row.
+    coef_ : ndarray of shape (n_clusters, n_features)
+        Weights of the head, for raw features.
+    intercept_ : ndarray of shape (n_clusters,)
+        Biases of the head, for raw features.
+    loss_ : float
+        The loss on all the data.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Mean loss of each epoch.
+    losses_ : ndarray of shape (n_init,)
+        The loss of every restart on all the data.
+    loss_curves_ : ndarray of shape (n_init, n_iter_)
+        Mean loss of each epoch, of every restart.
+    restart_agreement_ : float or None
+        Mean adjusted Rand index between the labels of every two restarts: near 1, they found the same clusters.
+    n_iter_ : int
+        Number of epochs.
+    converged_ : bool
+        Whether the loss had stopped falling at the end.
+    problems_ : list of str
+        What makes the clusters doubtful, if anything. The same sentences are given as warnings.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    References
+    ----------
+    Zhang and Boykov, "Collision Cross-entropy for Soft Class Labels and Deep Clustering", arXiv:2303.07321.
+
+    Examples
+    --------
+    >>> from cceclust import CCEClusterer, clustering_accuracy
+    >>> from cceclust.files import open_features
+    >>> with open_features("sample_data/digits.h5") as digits:
+    ...     labels = CCEClusterer(10, random_state=0).fit_predict(digits.array())
+    >>> clustering_accuracy(digits.labels, labels) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        fairness: float = 10.0,
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        solver_iterations: int = 20,
+        n_init: int = 10,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            fairness=fairness,
+            prior=prior,
+            weight_decay=weight_decay,
+            learning_rate=learning_rate,
+            learning_rate_schedule=learning_rate_schedule,
+            batch_size=batch_size,
+            solver_iterations=solver_iterations,
+            n_init=n_init,
+            max_epochs=max_epochs,
+            tol=tol,
+            standardize=standardize,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+        solver = EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
+        return SelfLabeling(solver)

@@ -1,0 +1,258 @@
+"""Training: all restarts in one pass over the data, in fixed groups on threads of our own.
+
+Batches go in, heads come out. Each group of restarts is one :class:`~cceclust.training.heads.HeadStack`; it draws
+its own batches from its own random numbers, so the result does not depend on how many threads run the groups. BLAS
+is held to one thread meanwhile: on products this small, two threads are slower than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
+from cceclust.training.objectives import Objective
+from cceclust.training.rows import Buffer, Rows
+from cceclust.training.standardization import Standardization
+
+__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
+
+# A group's heads share each batch that is read, but a group runs on one thread: five balance the two.
+RESTARTS_IN_A_GROUP = 5
+# The learning rate falls along half a cosine to this part of itself.
+FINAL_RATE = 0.2
+# Epochs without improvement before training stops.
+PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each."""
+
+    n_clusters: int
+    n_restarts: int
+    batch_size: int
+    max_epochs: int
+    learning_rate: float
+    constant_rate: bool
+    weight_decay: float
+    tol: float
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What is known after an epoch: its number, how many there may be, and the mean loss of each restart."""
+
+    epoch: int
+    max_epochs: int
+    losses: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainedHeads:
+    """The heads of all restarts, for standardised features.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_restarts, n_clusters, n_features)
+    biases : ndarray of shape (n_restarts, n_clusters)
+    loss_curves : ndarray of shape (n_restarts, n_epochs)
+        Mean loss over the batches of each epoch.
+    converged : bool
+        Whether the loss had stopped falling before or when the epochs were used up.
+    """
+
+    weights: NDArray[Any]
+    biases: NDArray[Any]
+    loss_curves: NDArray[np.float64]
+    converged: bool
+
+
+class RestartGroup:
+    """Some of the restarts, with the random numbers and the memory they train with."""
+
+    def __init__(self, heads: HeadStack, objective: Objective, generator: np.random.Generator) -> None:
+        self.heads = heads
+        self.objective = objective
+        self.generator = generator
+        self.loss_sums = np.zeros(heads.n_restarts)
+        self.loss_weight = 0.0
+        self._batch: Batch | None = None
+
+    def train_on(
+        self,
+        buffer: Buffer,
+        sample_weight: NDArray[Any],
+        standardization: Standardization,
+        companions: NDArray[np.intp] | None,
+        plan: TrainingPlan,
+        rate_at: Callable[[float], float],
+    ) -> None:
+        """Go once through the rows of a buffer, in batches of nearly equal size.
+
+        Parameters
+        ----------
+        buffer : Buffer
+            The rows.
+        sample_weight : ndarray of shape (n_rows,)
+            Weights of the buffer's rows. Rows without weight are passed over.
+        standardization : Standardization
+            Applied to each batch.
+        companions : ndarray of shape (n_rows, n_companions) or None
+            For each row of the buffer, rows of the buffer that share its pseudo-label; one is drawn each time.
+        plan : TrainingPlan
+            Batch size and weight decay.
+        rate_at : callable
+            The learning rate by the part of the buffer that is done.
+        """
+        order = self.generator.permutation(np.flatnonzero(sample_weight > 0))
+        n_batches = max(1, round(len(order) / plan.batch_size))
+        capacity = -(-len(order) // n_batches) * (1 if companions is None else 2)
+        if self._batch is None:
+            self._batch = batch_for(buffer.matrix, capacity)
+        for number, indices in enumerate(np.array_split(order, n_batches)):
+            rows = indices
+            if companions is not None:
+                drawn = self.generator.integers(0, companions.shape[1], len(indices))
+                rows = np.concatenate([indices, companions[indices, drawn]])
+            self._batch.load(buffer.matrix, rows, standardization)
+            weights = sample_weight[indices]
+            total = float(weights.sum())
+            losses = self._step(self._batch, weights / total, rate_at(number / n_batches), plan.weight_decay)
+            self.loss_sums += losses * total
+            self.loss_weight += total
+
+    def _step(self, batch: Batch, weights: NDArray[Any], rate: float, weight_decay: float) -> NDArray[np.float64]:
+        """Take one step; return the loss of each restart before it."""
+        probabilities = softmax_stack(self.heads.logits(batch))
+        losses = self.objective.to_gradient(probabilities, weights)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=weight_decay)
+        return losses
+
+    def epoch_losses(self) -> NDArray[np.float64]:
+        """Return the mean loss of each restart since the last call."""
+        losses = self.loss_sums / self.loss_weight
+        self.loss_sums, self.loss_weight = np.zeros_like(self.loss_sums), 0.0
+        return losses
+
+
+def train(
+    rows: Rows,
+    plan: TrainingPlan,
+    make_objective: Callable[[], Objective],
+    standardization: Standardization,
+    *,
+    seed: int,
+    sample_weight: NDArray[Any],
+    companions: NDArray[np.intp] | None = None,
+    n_threads: int | None = None,
+    on_epoch: Callable[[EpochReport], None] | None = None,
+) -> TrainedHeads:
+    """Train all restarts.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    plan : TrainingPlan
+        How to train.
+    make_objective : callable
+        Makes an objective for a thread of its own.
+    standardization : Standardization
+        Applied to the features, batch by batch.
+    seed : int
+        Decides all random numbers.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    companions : ndarray of shape (n_samples, n_companions), optional
+        Rows that share each row's pseudo-label. Only for rows in memory.
+    n_threads : int, optional
+        How many groups run at the same time; by default all the machine's cores. It does not change the result.
+    on_epoch : callable, optional
+        Told after each epoch how it went.
+
+    Returns
+    -------
+    TrainedHeads
+    """
+    shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + n_groups(plan.n_restarts))
+    generator = np.random.default_rng(shuffling)
+    groups = make_groups(rows, plan, make_objective, seeds)
+    curves: list[NDArray[np.float64]] = []
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        for epoch in range(plan.max_epochs):
+            done = 0
+            for buffer in rows.buffers(generator):
+                start, part = done / rows.shape[0], len(buffer.indices) / rows.shape[0]
+
+                def rate_at(progress: float, epoch: int = epoch, start: float = start, part: float = part) -> float:
+                    return learning_rate(plan, epoch + start + part * progress)
+
+                arguments = (buffer, sample_weight[buffer.indices], standardization, companions, plan, rate_at)
+                for outcome in [pool.submit(group.train_on, *arguments) for group in groups]:
+                    outcome.result()
+                done += len(buffer.indices)
+            curves.append(np.concatenate([group.epoch_losses() for group in groups]))
+            if on_epoch is not None:
+                on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
+            if has_stalled(curves, plan.tol):
+                break
+    stacks = [group.heads.unstacked() for group in groups]
+    return TrainedHeads(
+        np.concatenate([weights for weights, _ in stacks]),
+        np.concatenate([biases for _, biases in stacks]),
+        np.array(curves).T,
+        converged=has_settled(curves),
+    )
+
+
+def n_groups(n_restarts: int) -> int:
+    """Return how many groups to make: at least two, for two threads; never depending on the machine."""
+    return max(min(2, n_restarts), -(-n_restarts // RESTARTS_IN_A_GROUP))
+
+
+def make_groups(
+    rows: Rows,
+    plan: TrainingPlan,
+    make_objective: Callable[[], Objective],
+    seeds: list[np.random.SeedSequence],
+) -> list[RestartGroup]:
+    """Divide the restarts into groups of nearly equal size, each with random heads."""
+    groups = []
+    for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
+        generator = np.random.default_rng(seed)
+        heads = HeadStack.random(len(members), plan.n_clusters, rows.shape[1], rows.dtype, generator)
+        groups.append(RestartGroup(heads, make_objective(), generator))
+    return groups
+
+
+def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:
+    """Return the rate after a number of epochs: half a cosine, from the full rate down to its final part."""
+    if plan.constant_rate:
+        return plan.learning_rate
+    fall = 0.5 * (1 + np.cos(np.pi * epochs_done / plan.max_epochs))
+    return float(plan.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * fall))
+
+
+def has_stalled(curves: list[NDArray[np.float64]], tol: float) -> bool:
+    """Tell whether no restart's loss has improved by a part of `tol` for some epochs."""
+    if tol <= 0 or len(curves) <= PATIENCE:
+        return False
+    best_before = np.min(curves[:-PATIENCE], axis=0)
+    best_since = np.min(curves[-PATIENCE:], axis=0)
+    return bool((best_before - best_since <= tol * np.abs(best_before)).all())
+
+
+def has_settled(curves: list[NDArray[np.float64]]) -> bool:
+    """Tell whether the best restart's loss moved by less than a twentieth in the last tenth of the epochs."""
+    window = max(1, len(curves) // 10)
+    if len(curves) <= window:
+        return False
+    best = np.array(curves)[:, int(np.argmin(curves[-1]))]
+    return bool(abs(best[-1 - window] - best[-1]) <= 0.05 * abs(best[-1 - window]) + 1e-6)

@@ -1,0 +1,131 @@
+"""What a head is trained to minimise: each objective turns probabilities into their gradient by the logits.
+
+A stack of probabilities has shape (n_restarts, n_clusters, n_points). The points may be followed by as many
+companions (neighbours, augmented views), each of which shares the pseudo-label of the point at its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from cceclust.pseudo_labels.solver import Solver
+from cceclust.training.kernels import write_collision_gradient, write_shannon_gradient
+
+__all__ = ["MutualInformation", "Objective", "SelfLabeling"]
+
+# On all the data, pseudo-labels are found once and for comparison: they may take longer than for a batch.
+EVALUATION_ITERATIONS = 100
+EVALUATION_TOLERANCE = 1e-5
+
+
+class Objective(Protocol):
+    """An objective with the memory it works in; one for each thread."""
+
+    def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+
+    def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return each restart's loss."""
+
+
+class SelfLabeling:
+    """Cross-entropy against pseudo-labels that a solver finds for each batch (Algorithm 1 of the supplement).
+
+    Parameters
+    ----------
+    solver : Solver
+        Finds the pseudo-labels y for the probabilities σ.
+    collision : bool
+        Train by collision cross-entropy H₂(y, σ) (eq. 10) or else by Shannon's H(y, σ) (eq. 9).
+    companion_weight : float
+        Weight of the companions' loss beside a weight of 1 for the points. The two are averaged, so that the
+        learning rate keeps its meaning.
+    """
+
+    def __init__(self, solver: Solver, *, collision: bool = True, companion_weight: float = 1.0) -> None:
+        self.solver = solver
+        self.collision = collision
+        self.companion_weight = companion_weight
+        self._workspaces: dict[tuple[int, ...], Any] = {}
+
+    def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+        n_points = len(weights)
+        points = np.ascontiguousarray(probabilities[:, :, :n_points])
+        pseudo_labels, losses = self._solve(self.solver, points, weights)
+        has_companions = probabilities.shape[2] > n_points
+        point_part = 1 / (1 + self.companion_weight) if has_companions else 1.0
+        write_gradient = write_collision_gradient if self.collision else write_shannon_gradient
+        write_gradient(points, pseudo_labels, weights, point_part, probabilities[:, :, :n_points])
+        if has_companions:
+            companions = probabilities[:, :, n_points:]
+            write_gradient(companions, pseudo_labels, weights, 1 - point_part, companions)
+        return losses
+
+    def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return each restart's loss."""
+        solver: Any = self.solver
+        patient = dataclasses.replace(solver, max_iter=EVALUATION_ITERATIONS, tol=EVALUATION_TOLERANCE)
+        return self._solve(patient, np.ascontiguousarray(probabilities), weights)[1]
+
+    def _solve(
+        self, solver: Solver, probabilities: NDArray[Any], weights: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Find pseudo-labels, starting from the probabilities themselves."""
+        n_restarts, n_clusters, n_points = probabilities.shape
+        shape = (n_clusters, n_points)
+        if shape not in self._workspaces:
+            self._workspaces[shape] = solver.workspace(n_clusters, n_points, probabilities.dtype)
+        pseudo_labels, losses = probabilities.copy(), np.empty(n_restarts)
+        iterations = np.empty(n_restarts, np.int64)
+        solver.solve(probabilities, pseudo_labels, weights, self._workspaces[shape], losses, iterations)
+        return pseudo_labels, losses
+
+
+class MutualInformation:
+    """The mutual-information loss of Bridle et al. (1991) and Krause et al. (2010), eq. 1: mean H(σ) + w KL(σ̄ ‖ u).
+
+    With a uniform prior u this is mean H(σ) − w H(σ̄), up to a constant.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n_clusters,)
+        u.
+    fairness : float
+        w; the paper uses 1.3.
+    """
+
+    def __init__(self, prior: NDArray[Any], fairness: float) -> None:
+        self.prior = prior
+        self.fairness = fairness
+
+    def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+        losses, pull = self._losses_and_pull(probabilities, weights)
+        # By the probabilities: −ln σ − 1 + w (ln σ̄/u + 1); the constants vanish in the softmax's derivative.
+        floor = np.finfo(probabilities.dtype).tiny
+        by_probability = pull[:, :, None] - np.log(np.maximum(probabilities, floor))
+        by_probability -= (by_probability * probabilities).sum(axis=1, keepdims=True)
+        probabilities *= by_probability
+        probabilities *= weights
+        return losses
+
+    def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return each restart's loss."""
+        return self._losses_and_pull(probabilities, weights)[0]
+
+    def _losses_and_pull(
+        self, probabilities: NDArray[Any], weights: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Return the losses and ``w ln σ̄/u``."""
+        mean = probabilities @ weights
+        floor = np.finfo(probabilities.dtype).tiny
+        pull = self.fairness * np.log(np.maximum(mean, floor) / np.maximum(self.prior, floor))
+        entropy = -(xlogy(probabilities, probabilities).sum(axis=1) @ weights)
+        losses: NDArray[np.float64] = (entropy + (mean * pull).sum(axis=1)).astype(np.float64)
+        return losses, pull.astype(probabilities.dtype)

@@ -1,0 +1,141 @@
+"""Where training gets its rows from: an array, a sparse matrix, or a file that need not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cceclust.errors import InputError
+
+if TYPE_CHECKING:
+    from cceclust.files import FeatureFile
+
+__all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "in_memory"]
+
+BLOCK_BYTES = 16 << 20
+# With fewer rows at hand, batches would be far from random.
+LEAST_ROWS_IN_MEMORY = 1000
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Rows that are in memory now.
+
+    Attributes
+    ----------
+    matrix : ndarray or CSR matrix of shape (n_rows, n_features)
+        The rows.
+    indices : ndarray of shape (n_rows,)
+        Their numbers in the whole data.
+    """
+
+    matrix: Any
+    indices: NDArray[np.intp]
+
+
+class Rows(Protocol):
+    """Rows to train on or to predict."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_features)."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: what computations are done in."""
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield successive blocks of rows with their position."""
+
+    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
+        """Yield all rows once, in buffers of a random composition."""
+
+
+class ArrayRows:
+    """The rows of an array or of a memory map, which is never copied as a whole."""
+
+    def __init__(self, matrix: NDArray[Any]) -> None:
+        self.matrix = matrix
+        self.shape: tuple[int, int] = matrix.shape
+        self.dtype = computing_dtype(matrix.dtype)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield successive blocks of rows with their position."""
+        for where in slices(self.shape, self.dtype):
+            yield where, self.matrix[where].astype(self.dtype, copy=False)
+
+    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
+        """Yield the whole array as one buffer."""
+        yield Buffer(self.matrix, np.arange(self.shape[0]))
+
+
+class SparseRows:
+    """The rows of a CSR matrix, which is never made dense."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self.shape: tuple[int, int] = matrix.shape
+        self.dtype = computing_dtype(matrix.dtype)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield successive blocks of rows with their position."""
+        for where in slices(self.shape, self.dtype):
+            yield where, self.matrix[where]
+
+    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
+        """Yield the whole matrix as one buffer."""
+        yield Buffer(self.matrix, np.arange(self.shape[0]))
+
+
+class FileRows:
+    """The rows of a feature file that is larger than the memory it may use."""
+
+    def __init__(self, file: FeatureFile, memory: int) -> None:
+        self.file = file
+        self.shape = file.shape
+        self.dtype = computing_dtype(file.dtype)
+        self.rows_in_memory = memory // (self.shape[1] * self.dtype.itemsize)
+        if self.rows_in_memory < LEAST_ROWS_IN_MEMORY:
+            needed = LEAST_ROWS_IN_MEMORY * self.shape[1] * self.dtype.itemsize
+            raise InputError(
+                f"{memory:,} bytes of memory hold {self.rows_in_memory} rows of {self.shape[1]:,} features; "
+                f"allow at least {needed:,} bytes"
+            )
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield successive blocks of rows with their position."""
+        for where in slices(self.shape, self.dtype):
+            yield where, self.file.read(where).astype(self.dtype, copy=False)
+
+    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
+        """Yield buffers of runs of rows from all over the file."""
+        buffers = self.file.shuffled_buffers(generator, rows_in_memory=self.rows_in_memory, dtype=self.dtype)
+        for indices, rows in buffers:
+            yield Buffer(rows, indices)
+
+
+def in_memory(matrix: Any) -> ArrayRows | SparseRows:
+    """Return the rows of a dense array or of a sparse matrix."""
+    if sparse.issparse(matrix):
+        return SparseRows(matrix.tocsr())
+    # The kernels know no float16, and integers are not to be divided.
+    if matrix.dtype.kind != "f" or matrix.dtype.itemsize < 4:
+        matrix = matrix.astype(np.float32)
+    return ArrayRows(matrix)
+
+
+def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float64 for float64, and float32 for all that is narrower."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def slices(shape: tuple[int, int], dtype: np.dtype[Any]) -> Iterator[slice]:
+    """Cut rows into blocks of bounded size. Equal shapes are cut equally, so that predictions repeat to the bit."""
+    step = max(1, BLOCK_BYTES // (shape[1] * dtype.itemsize))
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))

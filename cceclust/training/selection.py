@@ -1,0 +1,120 @@
+"""Choosing among restarts without labels: the lowest loss on all the data, and how much the restarts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.training.heads import stack_probabilities
+from cceclust.training.objectives import Objective
+from cceclust.training.rows import Rows
+
+__all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
+
+# The probabilities of all restarts for all rows are kept up to this size; beyond it a random sample of rows serves.
+EVALUATION_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How the restarts compare.
+
+    Attributes
+    ----------
+    losses : ndarray of shape (n_restarts,)
+        The loss of each restart on all the data (a sample of it, if it is very large).
+    agreement : float or None
+        Mean adjusted Rand index between the labels of every two restarts; None for a single one.
+    """
+
+    losses: NDArray[np.float64]
+    agreement: float | None
+
+
+def evaluate(
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    rows: Rows,
+    make_objective: Callable[[], Objective],
+    *,
+    sample_weight: NDArray[Any],
+    seed: int,
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Compute every restart's loss, and the agreement of their labels.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_restarts, n_clusters, n_features)
+        Weights for raw features.
+    intercept : ndarray of shape (n_restarts, n_clusters)
+        Biases for raw features.
+    rows : Rows
+        The features.
+    make_objective : callable
+        Makes an objective for a thread of its own.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    seed : int
+        Decides the sample of a very large number of rows.
+    n_threads : int, optional
+        How many restarts are evaluated at the same time.
+    """
+    n_restarts, n_clusters, _ = coef.shape
+    wanted = rows_to_evaluate(rows, sample_weight, n_restarts * n_clusters, seed)
+    probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
+    for where, block in stack_probabilities(coef, intercept, rows):
+        first, last = np.searchsorted(wanted, (where.start, where.stop))
+        probabilities[:, :, first:last] = block[:, :, wanted[first:last] - where.start]
+    weights = sample_weight[wanted] / sample_weight[wanted].sum()
+
+    def loss(restart: int) -> float:
+        return float(make_objective().losses(probabilities[restart : restart + 1], weights)[0])
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        losses = np.array(list(pool.map(loss, range(n_restarts))))
+    return Evaluation(losses, mean_pairwise_ari(probabilities.argmax(axis=1), n_clusters))
+
+
+def rows_to_evaluate(rows: Rows, sample_weight: NDArray[Any], n_heads: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows that have weight, or a random sample of them if their probabilities would be too large."""
+    wanted = np.flatnonzero(sample_weight > 0)
+    affordable = EVALUATION_BYTES // (n_heads * rows.dtype.itemsize)
+    if len(wanted) > affordable:
+        wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
+    return wanted
+
+
+def mean_pairwise_ari(labels: NDArray[np.intp], n_clusters: int) -> float | None:
+    """Return the mean adjusted Rand index between every two rows of labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_pairwise_ari(np.array([[0, 0, 1, 1], [1, 1, 0, 0]]), 2)
+    1.0
+    """
+    if len(labels) < 2:
+        return None
+    indices = [adjusted_rand_index(one, other, n_clusters) for one, other in combinations(labels, 2)]
+    return float(np.mean(indices))
+
+
+def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_clusters: int) -> float:
+    """Return the index from a table of counts: many times faster than a general function that must sort labels."""
+    table = np.bincount(one * n_clusters + other, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+
+    def pairs(counts: NDArray[np.intp]) -> float:
+        return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
+
+    together, in_one, in_other = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    everything = pairs(np.array([len(one)]))
+    expected = in_one * in_other / everything if everything else 0.0
+    highest = (in_one + in_other) / 2
+    return 1.0 if highest == expected else (together - expected) / (highest - expected)

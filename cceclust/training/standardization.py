@@ -1,0 +1,102 @@
+"""One mean a column and one scale for all: what makes one weight decay fit features of any scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cceclust.errors import InputError
+from cceclust.training.kernels import add_moments
+from cceclust.training.rows import Rows
+
+__all__ = ["Standardization", "fold", "measure"]
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """The map ``x → (x − mean) / scale``.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        Mean of each column.
+    scale : float
+        Root of the mean variance of the columns: one number, so that directions keep their relative weight.
+    """
+
+    mean: NDArray[Any]
+    scale: float
+
+
+def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> Standardization:
+    """Look at all rows once: find what is not finite, and the mean and scale if they are wanted.
+
+    Raises
+    ------
+    InputError
+        If a value is NaN or infinite, with the number of such rows and the first.
+    """
+    n_features = rows.shape[1]
+    sums, squares = np.zeros(n_features), np.zeros(n_features)
+    shift: NDArray[Any] | None = None
+    for where, block in rows.blocks():
+        weights = sample_weight[where]
+        if sparse.issparse(block):
+            shift = np.zeros(n_features)
+            sums += block.T @ weights
+            squares += block.multiply(block).T @ weights
+        else:
+            # Taking a row off first keeps the digits of data that sits far from the origin.
+            shift = np.asarray(block[0], np.float64) if shift is None else shift
+            add_moments(block, weights, shift, sums, squares)
+    if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
+        refuse_what_is_not_finite(rows)
+    assert shift is not None
+    if not standardize:
+        return Standardization(np.zeros(n_features, rows.dtype), 1.0)
+    total = sample_weight.sum()
+    offset = sums / total
+    variance = np.maximum(squares / total - offset**2, 0).mean()
+    scale = float(np.sqrt(variance))
+    # Data without any spread keep their scale; what rounding leaves of a constant is no spread either.
+    spread_is_rounding = scale <= 1e-7 * float(np.abs(shift + offset).max())
+    return Standardization((shift + offset).astype(rows.dtype), 1.0 if scale == 0 or spread_is_rounding else scale)
+
+
+def refuse_what_is_not_finite(rows: Rows) -> None:
+    """Raise with the number of rows that contain NaN or infinity, and the first of them."""
+    count, first = 0, -1
+    for where, block in rows.blocks():
+        if sparse.issparse(block):
+            bad = np.zeros(block.shape[0], bool)
+            bad[block.tocoo().row[~np.isfinite(block.tocoo().data)]] = True
+        else:
+            bad = ~np.isfinite(block).all(axis=1)
+        if bad.any() and first < 0:
+            first = where.start + int(np.argmax(bad))
+        count += int(bad.sum())
+    if count:
+        raise InputError(
+            f"features contain NaN or infinity in {count} of {rows.shape[0]} rows, first in row {first}; "
+            "remove or impute these rows"
+        )
+    raise InputError("features are too large to be squared in float64 (above 1e150); rescale them")
+
+
+def fold(weights: NDArray[Any], biases: NDArray[Any], standardization: Standardization) -> tuple[Any, Any]:
+    """Return the weights and biases for raw features of heads that were trained on standardised ones.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (..., n_clusters, n_features)
+        Weights for standardised features.
+    biases : ndarray of shape (..., n_clusters)
+        Biases for standardised features.
+    """
+    coef = weights / np.float64(standardization.scale)
+    intercept = biases - coef @ standardization.mean.astype(np.float64)
+    return coef.astype(weights.dtype), intercept.astype(weights.dtype)
