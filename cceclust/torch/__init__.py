@@ -1,0 +1,15 @@
+"""All that needs torch: the losses as modules, EM on the device."""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    from cceclust.errors import MissingExtraError
+
+    raise MissingExtraError('cceclust.torch needs PyTorch; install it with: pip install "cceclust[torch]"') from error
+
+from cceclust.torch.em import estimate_pseudo_labels
+from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss
+
+__all__ = ["CollisionCrossEntropy", "SelfLabelingLoss", "estimate_pseudo_labels"]
