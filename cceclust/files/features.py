@@ -409,7 +409,9 @@ def write_features(
     *,
     labels: ArrayLike | None = None,
     paths: ArrayLike | None = None,
+    skipped: ArrayLike | None = None,
     attributes: Mapping[str, Any] | None = None,
+    compress: bool = False,
     force: bool = False,
 ) -> None:
     """Write a feature file (HDF5).
@@ -422,8 +424,12 @@ def write_features(
         float16, float32 or float64.
     labels, paths : array-like of shape (n_samples,), optional
         True labels (integers or strings), and where each row came from.
+    skipped : array-like of str, optional
+        What has no row because it could not be read, and why; a dataset of its own if there is any.
     attributes : mapping of str to str, int, float or bool, optional
         Provenance: backbone, source, licence, …
+    compress : bool
+        Write a smaller file that is slower to read.
     force : bool
         Overwrite an existing file.
 
@@ -454,10 +460,20 @@ def write_features(
             raise InputError(f"{name} have shape {column.shape}; expected one a row: {matrix.shape[:1]}")
     chunk_rows = min(len(matrix), max(1, CHUNK_BYTES // (matrix.shape[1] * matrix.dtype.itemsize)))
     with replacing(path, force=force) as part, writing_hdf5(part) as (file, storage):
-        dataset = file.create_dataset("features", matrix.shape, matrix.dtype, chunks=(chunk_rows, matrix.shape[1]))
+        dataset = file.create_dataset(
+            "features",
+            matrix.shape,
+            matrix.dtype,
+            chunks=(chunk_rows, matrix.shape[1]),
+            compression="gzip" if compress else None,
+            compression_opts=9 if compress else None,
+            shuffle=compress,
+        )
         for start in range(0, len(matrix), chunk_rows):
             dataset[start : start + chunk_rows] = matrix[start : start + chunk_rows]
             storage.raise_error()
         for name, column in columns.items():
             write_column(file, name, column)
+        if skipped is not None and len(np.asarray(skipped)):
+            write_column(file, "skipped", skipped)
         file.attrs.update({**(attributes or {}), **stamp("features"), "complete": True})

@@ -1,4 +1,4 @@
-"""All that needs torch: the losses as modules, EM on the device."""
+"""All that needs torch: the losses as modules, EM on the device, networks, features of images."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ except ImportError as error:
     raise MissingExtraError('cceclust.torch needs PyTorch; install it with: pip install "cceclust[torch]"') from error
 
 from cceclust.torch.em import estimate_pseudo_labels
+from cceclust.torch.extraction import extract_features
 from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss
+from cceclust.torch.resnet import resnet18, resnet50
 
-__all__ = ["CollisionCrossEntropy", "SelfLabelingLoss", "estimate_pseudo_labels"]
+__all__ = [
+    "CollisionCrossEntropy",
+    "SelfLabelingLoss",
+    "estimate_pseudo_labels",
+    "extract_features",
+    "resnet18",
+    "resnet50",
+]

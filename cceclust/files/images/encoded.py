@@ -1,0 +1,162 @@
+"""Image files in a folder, on a list or in an archive."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import zipfile
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError
+from cceclust.files.images.collection import ImageCollection
+from cceclust.files.images.decoding import IMAGE_SUFFIXES, decode
+
+__all__ = ["open_folder", "open_list", "open_tar", "open_zip"]
+
+# No photograph is as large; a member of an archive that claims to be is not read into memory.
+MAX_MEMBER_BYTES = 1 << 28
+
+
+class EncodedImages(ImageCollection):
+    """Images that must be decoded, each with a path; folders of classes give the labels."""
+
+    def __init__(self, source: Path, files: Sequence[Path], paths: Sequence[str]) -> None:
+        if not paths:
+            raise FileContentError(f"{source} has no images; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
+        super().__init__(str(source), files, labels=labels_from(paths), paths=np.array(paths))
+
+    def __len__(self) -> int:
+        return 0 if self.paths is None else len(self.paths)
+
+    def read(self, index: int) -> NDArray[np.uint8]:
+        return decode(self._file(index), self.name(index))
+
+    @abstractmethod
+    def _file(self, index: int) -> Path | BinaryIO: ...
+
+
+class ImageFiles(EncodedImages):
+    """One file an image."""
+
+    def _file(self, index: int) -> Path:
+        return Path(self.name(index))
+
+
+class TarImages(EncodedImages):
+    """Members of an uncompressed tar archive, read where they lie."""
+
+    def __init__(self, path: Path, members: Sequence[tarfile.TarInfo]) -> None:
+        super().__init__(path, [path], [f"{path.as_posix()}/{member.name}" for member in members])
+        self._path = path
+        self._places = [(member.offset_data, member.size) for member in members]
+
+    def _file(self, index: int) -> BinaryIO:
+        offset, size = self._places[index]
+        refuse_large_member(self.name(index), size)
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            return io.BytesIO(file.read(size))
+
+
+class ZipImages(EncodedImages):
+    """Members of a zip archive, decompressed in memory."""
+
+    def __init__(self, path: Path, members: Sequence[str]) -> None:
+        super().__init__(path, [path], [f"{path.as_posix()}/{member}" for member in members])
+        self._path = path
+        self._members = members
+        self._archive: zipfile.ZipFile | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An open file does not travel to another process, which opens its own.
+        return {**self.__dict__, "_archive": None}
+
+    def _file(self, index: int) -> BinaryIO:
+        self._archive = self._archive or zipfile.ZipFile(self._path)
+        member, name = self._members[index], self.name(index)
+        refuse_large_member(name, self._archive.getinfo(member).file_size)
+        try:
+            return io.BytesIO(self._archive.read(member))
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
+            raise FileContentError(f"{name} cannot be decompressed ({error})") from None
+
+
+def open_folder(path: Path) -> ImageCollection:
+    """Collect the images of a folder and its subfolders, sorted by path."""
+    files = sorted(
+        Path(folder, name) for folder, _, names in os.walk(path) for name in names if is_image(Path(folder, name), path)
+    )
+    return ImageFiles(path, files, [file.as_posix() for file in files])
+
+
+def is_image(file: Path, root: Path) -> bool:
+    """Tell an image by its name; hidden files and folders are not looked at."""
+    visible = not any(part.startswith(".") for part in file.relative_to(root).parts)
+    return visible and file.suffix.lower() in IMAGE_SUFFIXES
+
+
+def open_list(path: Path) -> ImageCollection:
+    """Read a text file of paths, one a line, relative to the folder of the list."""
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise FileContentError(f"{path} is not text; expected a list of image paths, one a line") from None
+    files = [path.parent / line for line in lines if line]
+    return ImageFiles(path, [path, *files], [file.as_posix() for file in files])
+
+
+def open_tar(path: Path) -> ImageCollection:
+    """List the images of a tar archive."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            members = [member for member in archive if member.isreg() and is_image_member(member.name)]
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise FileContentError(f"{path} is damaged or not an uncompressed tar archive ({error})") from None
+    return TarImages(path, sorted(members, key=lambda member: member.name))
+
+
+def open_zip(path: Path) -> ImageCollection:
+    """List the images of a zip archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return ZipImages(path, sorted(name for name in set(archive.namelist()) if is_image_member(name)))
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise FileContentError(f"{path} is damaged or not a zip archive ({error})") from None
+
+
+def is_image_member(name: str) -> bool:
+    """Tell an image of an archive by its name; ``__MACOSX`` is what macOS adds of its own."""
+    path = PurePosixPath(name)
+    hidden = any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in path.parts)
+    return not hidden and path.suffix.lower() in IMAGE_SUFFIXES
+
+
+def refuse_large_member(name: str, size: int) -> None:
+    """Raise before a decompression bomb is read into memory."""
+    if size > MAX_MEMBER_BYTES:
+        raise FileContentError(f"{name} is refused: {size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
+
+
+def labels_from(paths: Sequence[str]) -> NDArray[Any] | None:
+    """Return the class folder of each path: the first below the folder that all share; None if one has none.
+
+    Examples
+    --------
+    >>> labels_from(["pets/cat/1.png", "pets/dog/new/2.png"]).tolist()
+    ['cat', 'dog']
+    >>> labels_from(["pets/cat/1.png", "pets/2.png"]) is None
+    True
+    """
+    folders = [PurePosixPath(path).parent.parts for path in paths]
+    shortest, longest = min(folders), max(folders)
+    shared = next((i for i, (a, b) in enumerate(zip(shortest, longest, strict=False)) if a != b), len(shortest))
+    if any(len(parts) <= shared for parts in folders):
+        return None
+    return np.array([parts[shared] for parts in folders])

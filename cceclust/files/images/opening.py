@@ -1,0 +1,128 @@
+"""The one way in: find out what a path holds and open it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.images.arrays import ArrayImages, ArrayPart
+from cceclust.files.images.cifar import cifar_batches, read_binary_batch, read_python_batch
+from cceclust.files.images.collection import ImageCollection
+from cceclust.files.images.encoded import open_folder, open_list, open_tar, open_zip
+from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
+from cceclust.files.images.numpy_hdf5 import open_hdf5, open_npy, open_npz
+from cceclust.files.images.stl10 import read_stl10, stl10_batches
+from cceclust.files.reading import refuse_what_is_no_file
+
+__all__ = ["open_images"]
+
+# How the batches of the well-known data sets begin that belong to a split.
+SPLITS = {"train": ("train", "data_batch"), "test": ("test", "t10k"), "unlabeled": ("unlabeled",)}
+PICKLE_MAGIC = b"\x80"
+
+
+def open_images(
+    path: str | Path,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    dataset: str | None = None,
+    labels_dataset: str | None = None,
+) -> ImageCollection:
+    """Open a collection of images.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of images (class subfolders become labels), a text file of paths (``.txt``), an archive of images
+        (``.zip``, ``.tar``), an array of images (``.npy``, ``.npz``, ``.h5``), idx files as of MNIST (also gzipped),
+        batches of CIFAR-10 or CIFAR-100 (python or binary), or the binary files of STL-10: one file, or the folder
+        that holds them.
+    split : {"train", "test", "unlabeled"}, optional
+        Which files of a folder of batches to read; all labelled ones by default.
+    limit : int, optional
+        Read only the first images.
+    dataset, labels_dataset : str, optional
+        Names of images and labels inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only array that
+        can be images, and ``labels`` if it is there.
+
+    Returns
+    -------
+    ImageCollection
+
+    Examples
+    --------
+    >>> from cceclust.files.images import open_images
+    >>> images = open_images("sample_data/digits")
+    >>> len(images), images.labels[0], images.read(0).shape
+    (40, '0', (8, 8, 3))
+    """
+    path = Path(path)
+    if limit is not None and limit < 1:
+        raise InputError(f"limit={limit} images; expected at least 1")
+    if path.is_dir():
+        images = open_directory(path, split)
+    elif split is not None:
+        raise InputError(f"{path} is one file; a split (here {split!r}) is chosen from a folder of batches")
+    else:
+        images = open_file(path, dataset, labels_dataset)
+    return images if limit is None else images.first(limit)
+
+
+def open_directory(path: Path, split: str | None) -> ImageCollection:
+    """Open the batches of a well-known data set if they are there, or else a folder of image files."""
+    batches = next((found for find in (cifar_batches, stl10_batches, idx_batches) if (found := find(path))), [])
+    if split is None:
+        if not batches:
+            return open_folder(path)
+        labelled = [batch for batch in batches if not batch.name.startswith(SPLITS["unlabeled"])]
+        return ArrayImages(path, [read_batch(batch) for batch in labelled or batches])
+    if split not in SPLITS:
+        raise InputError(f"split={split!r}; expected one of {', '.join(SPLITS)}")
+    chosen = [batch for batch in batches if batch.name.startswith(SPLITS[split])]
+    if not chosen:
+        raise InputError(f"{path} has no batches of the split {split!r}; for a folder of images, give its subfolder")
+    return ArrayImages(f"{path} ({split})", [read_batch(batch) for batch in chosen])
+
+
+def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
+    """Open a file by its ending, or by its first bytes."""
+    refuse_what_is_no_file(path)
+    suffix = path.suffix.lower()
+    if suffix in ARRAY_OPENERS:
+        return ARRAY_OPENERS[suffix](path, dataset, labels_dataset)
+    if dataset is not None or labels_dataset is not None:
+        raise InputError(f"{path}: --dataset and --labels-dataset are for files that end in {', '.join(ARRAY_OPENERS)}")
+    if suffix in OPENERS:
+        return OPENERS[suffix](path)
+    return ArrayImages(path, [read_batch(path)])
+
+
+def read_batch(path: Path) -> ArrayPart:
+    """Read a batch of a well-known data set."""
+    with path.open("rb") as file:
+        magic = file.read(3)
+    if path.suffix == ".bin":
+        return read_stl10(path) if path.stem.endswith("_X") else read_binary_batch(path)
+    if path.suffix == ".gz" or magic == UINT8_MAGIC:
+        return read_idx_images(path)
+    if magic[:1] == PICKLE_MAGIC:
+        return read_python_batch(path)
+    raise FileContentError(
+        f"{path} is none of the collections of images that can be read: a folder, "
+        f"{', '.join([*OPENERS, *ARRAY_OPENERS])}, idx files, batches of CIFAR or STL-10"
+    )
+
+
+OPENERS: dict[str, Callable[[Path], ImageCollection]] = {
+    ".txt": open_list,
+    ".zip": open_zip,
+    ".tar": open_tar,
+}
+ARRAY_OPENERS: dict[str, Callable[[Path, str | None, str | None], ImageCollection]] = {
+    ".npy": open_npy,
+    ".npz": open_npz,
+    ".h5": open_hdf5,
+    ".hdf5": open_hdf5,
+}

@@ -1,0 +1,263 @@
+"""Features of an extraction under way: written so that it can be killed at any moment and go on where it stopped.
+
+HDF5 files do not survive a kill in the middle of a write, so rows go to a plain file first, in the folder
+``<target>.part``::
+
+    settings.json   what makes these features what they are; a run with other settings does not add to them
+    features.bin    the rows, as raw numbers
+    journal.jsonl   a line for each batch that is safely in features.bin, written after it
+
+Rows without a line in the journal are cut off when work goes on. When all images are done, the target is written
+inside the folder and renamed, so that it is there either whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import h5py
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from cceclust.errors import CceclustError, FileError, InputError
+from cceclust.files.features import write_features
+from cceclust.files.hdf5 import plain_attributes, read_column
+from cceclust.files.reading import reading
+
+__all__ = ["PartialFeatures", "discard_leftovers", "holds_result_of", "skipped_images"]
+
+
+class PartialFeatures:
+    """A feature file that grows by batches. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    target : Path
+        The feature file to end up with.
+    settings : mapping of str to str, int or float
+        All that the rows depend on. They become attributes of the target.
+    dtype : dtype
+        Type of the features.
+    restart : bool
+        Throw away what an earlier run has done.
+
+    Attributes
+    ----------
+    images_done : int
+        Number of images that are safely stored or skipped.
+    n_rows : int
+        Number of rows that are safely stored.
+    skipped : list of (int, str)
+        Images that could not be read, with the reason.
+    """
+
+    def __init__(self, target: Path, settings: Mapping[str, Any], dtype: DTypeLike, *, restart: bool = False) -> None:
+        self.images_done = 0
+        self.skipped: list[tuple[int, str]] = []
+        self._target = target
+        self._settings = dict(settings)
+        self.dtype = np.dtype(dtype)
+        self._rows: BinaryIO | None = None
+        self._journal: BinaryIO | None = None
+        self.n_rows = 0
+        self._n_columns = 0
+        self._folder = folder_beside(target)
+        with self._writing():
+            self._folder.mkdir(exist_ok=True)
+            self._lock = (self._folder / "lock").open("ab")
+        try:
+            lock(self._lock, target)
+            with self._writing():
+                self._start(restart)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, restart: bool) -> None:
+        settings, journal, rows = (self._folder / name for name in ("settings.json", "journal.jsonl", "features.bin"))
+        earlier = read_settings(settings)
+        if earlier is None or restart:
+            # Whatever a kill leaves of this, without settings it counts as nothing.
+            for file in (settings, journal, rows):
+                file.unlink(missing_ok=True)
+            fresh = settings.with_suffix(".tmp")
+            fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
+            fresh.replace(settings)
+        else:
+            self._refuse_other_settings(earlier)
+        self._rows, self._journal = rows.open("ab"), journal.open("ab")
+        journal_bytes = self._replay(journal.read_bytes(), stored_bytes=rows.stat().st_size)
+        self._rows.truncate(self.n_rows * self._n_columns * self.dtype.itemsize)
+        self._journal.truncate(journal_bytes)
+
+    def _refuse_other_settings(self, earlier: Mapping[str, Any]) -> None:
+        names = sorted(name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name))
+        if names:
+            changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in names)
+            raise InputError(
+                f"the extraction to {self._target} was begun with something else: {changes}; repeat the first command, "
+                "or use --restart (restart=True) to start over"
+            )
+
+    def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
+        """Take over what the journal says is done, and return the length of what it says so in."""
+        end = 0
+        for line in journal.splitlines(keepends=True):
+            entry = parse_entry(line)
+            if entry is None or entry["rows"] * entry["columns"] * self.dtype.itemsize > stored_bytes:
+                break
+            end += len(line)
+            self.images_done, self.n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
+            self.skipped += [(index, reason) for index, reason in entry["skipped"]]
+        return end
+
+    def append(self, features: NDArray[Any], n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
+        """Store a batch.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_images - len(skipped), n_features)
+            The rows of the images that could be read.
+        n_images : int
+            Number of images of the batch.
+        skipped : sequence of (int, str)
+            Numbers of the images that could not be read, and why.
+        """
+        assert self._rows is not None
+        assert self._journal is not None
+        with self._writing():
+            self.n_rows += len(features)
+            self._n_columns = features.shape[1]
+            self.images_done += n_images
+            self.skipped += skipped
+            entry = {
+                "images": self.images_done,
+                "rows": self.n_rows,
+                "columns": self._n_columns,
+                "skipped": list(skipped),
+            }
+            store(self._rows, np.ascontiguousarray(features, self.dtype).tobytes())
+            store(self._journal, json.dumps(entry).encode() + b"\n")
+
+    def finish(self, *, labels: ArrayLike | None = None, paths: ArrayLike | None = None) -> None:
+        """Write the target and remove the folder.
+
+        Parameters
+        ----------
+        labels, paths : array-like of shape (n_images,), optional
+            Of all images; those of skipped ones are left out.
+        """
+        kept = np.ones(self.images_done, bool)
+        kept[[index for index, _ in self.skipped]] = False
+        whole = self._folder / "whole.h5"
+        write_features(
+            whole,
+            np.memmap(self._folder / "features.bin", self.dtype, "r", shape=(self.n_rows, self._n_columns)),
+            labels=None if labels is None else np.asarray(labels)[kept],
+            paths=None if paths is None else np.asarray(paths)[kept],
+            skipped=[reason for _, reason in self.skipped],
+            attributes=self._settings,
+            force=True,
+        )
+        with self._writing():
+            with whole.open("rb") as file:
+                os.fsync(file.fileno())
+            whole.replace(self._target)
+        self.close()
+        discard_leftovers(self._target)
+
+    def close(self) -> None:
+        """Close the files; what was appended stays for the next run."""
+        for file in (self._rows, self._journal, self._lock):
+            if file is not None:
+                file.close()
+
+    def __enter__(self) -> PartialFeatures:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except CceclustError:
+            raise
+        except OSError as error:
+            raise FileError(
+                f"cannot write to {self._folder}: {error.strerror or error}; repeat the command to go on from there"
+            ) from error
+
+
+def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
+    """Tell whether ``target`` is a complete feature file that was made with these settings."""
+    try:
+        with h5py.File(target, "r") as file:
+            attributes = plain_attributes(file.attrs)
+    except OSError:
+        return False
+    return attributes.get("complete") is True and all(attributes.get(name) == settings[name] for name in settings)
+
+
+def skipped_images(target: Path) -> list[str]:
+    """Read from a feature file which images have no row in it, and why."""
+    with reading(target, "an HDF5 file"), h5py.File(target, "r") as file:
+        return [str(reason) for reason in read_column(file["skipped"])] if "skipped" in file else []
+
+
+def folder_beside(target: Path) -> Path:
+    """Return the folder that holds the features of ``target`` until it is whole."""
+    return target.with_name(target.name + ".part")
+
+
+def discard_leftovers(target: Path) -> None:
+    """Remove the folder beside a target that is whole."""
+    shutil.rmtree(folder_beside(target), ignore_errors=True)
+
+
+def store(file: BinaryIO, data: bytes) -> None:
+    """Append bytes and wait until they are on the disk."""
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def lock(file: BinaryIO, target: Path) -> None:
+    """Raise if another process is at work on the same target; the system frees the lock when a process dies."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise FileError(f"another process is writing {target} just now; wait for it, or stop it") from None
+
+
+def read_settings(path: Path) -> dict[str, Any] | None:
+    """Read the settings of an earlier run, if it came as far as to write them."""
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return settings
+
+
+def parse_entry(line: bytes) -> dict[str, Any] | None:
+    """Parse a line of the journal; a kill can leave the last one torn."""
+    try:
+        entry: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return entry if line.endswith(b"\n") else None

@@ -1,0 +1,327 @@
+"""Features of images from a frozen network: decoding ahead of it, writing behind it, and nothing done twice."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.files.atomic import refuse_to_overwrite
+from cceclust.files.features import open_features
+from cceclust.files.images import ImageCollection
+from cceclust.files.partial import PartialFeatures, discard_leftovers, holds_result_of, skipped_images
+from cceclust.files.provenance import stamp
+from cceclust.torch.devices import resolve_device
+from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
+from cceclust.torch.weights import Backbone, load_backbone
+
+__all__ = ["Extraction", "extract_features", "usual_workers"]
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FEATURE_TYPES = ("float32", "float16")
+# Batches that may wait to be written, so that a slow disk slows the network down instead of filling the memory.
+BATCHES_TO_WRITE = 2
+LARGE_MEMORY = 8 << 30
+
+
+@dataclass
+class Extraction:
+    """What an extraction has done.
+
+    Attributes
+    ----------
+    target : str
+        The feature file.
+    n_images, n_rows, n_features : int
+        Number of images, of rows (images that could be read) and of columns.
+    dtype : str
+        Type of the features.
+    n_classes : int or None
+        Number of distinct labels; None without labels.
+    n_resumed : int
+        Images that earlier runs had done: all of them if there was nothing left to do.
+    skipped : list of str
+        The images that could not be read, and why.
+    """
+
+    target: str
+    n_images: int
+    n_rows: int
+    n_features: int
+    dtype: str
+    n_classes: int | None
+    n_resumed: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+
+def extract_features(
+    images: ImageCollection,
+    target: str | Path,
+    *,
+    backbone: str | Path = "resnet50",
+    weights: str | Path | None = None,
+    size: int = 224,
+    device: str = "auto",
+    precision: str = "auto",
+    batch_size: int | None = None,
+    workers: int = 0,
+    dtype: str = "float32",
+    on_error: str = "skip",
+    restart: bool = False,
+    force: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Extraction:
+    """Write the features of images to a feature file.
+
+    A run that was stopped, even killed, goes on where it was when it is repeated, and ends with the same file, bit by
+    bit, as if it had not been stopped. A run that is complete is not repeated.
+
+    Parameters
+    ----------
+    images : ImageCollection
+        See :func:`cceclust.files.images.open_images`.
+    target : str or Path
+        The ``.h5`` file to write.
+    backbone, weights : str or Path
+        See :func:`cceclust.torch.weights.load_backbone`.
+    size : int
+        Side of the network's input in pixels.
+    device : str
+        ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
+    precision : {"auto", "float32", "bfloat16", "float16"}
+        What the network computes in; ``auto`` is float32 on the CPU and the faster half precision on a GPU.
+    batch_size : int, optional
+        Images a batch; by default chosen for the device.
+    workers : int
+        Processes that decode images ahead of the network; with 0 it waits for each batch. Does not change the result.
+        A script that uses workers must be importable: keep its work under ``if __name__ == "__main__":``.
+    dtype : {"float32", "float16"}
+        Type of the features in the file.
+    on_error : {"skip", "fail"}
+        Leave out images that cannot be read and list them, or stop at the first.
+    restart : bool
+        Start over instead of going on with, or keeping, what earlier runs did.
+    force : bool
+        Overwrite a file that was made from something else.
+    progress : callable, optional
+        Called with the number of images done and of all images.
+
+    Returns
+    -------
+    Extraction
+
+    Examples
+    --------
+    >>> from cceclust.files.images import open_images
+    >>> from cceclust.torch import extract_features
+    >>> images = open_images("sample_data/digits")
+    >>> extract_features(images, "digits-resnet50.h5")  # doctest: +SKIP
+    """
+    target = Path(target)
+    refuse_to_overwrite(target, force=True)
+    place = resolve_device(device)
+    check_options(target, size=size, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error)
+    network = load_backbone(backbone, weights, place)
+    if network.size not in (None, size):
+        raise InputError(f"{network.name} takes images of {network.size} px only; use --size {network.size}")
+    batch_size = network.batch_size or batch_size or usual_batch_size(place)
+    precision = usual_precision(place) if precision == "auto" else precision
+    if precision not in PRECISIONS:
+        raise InputError(f"precision={precision!r}; expected auto, {', '.join(PRECISIONS)}")
+    settings = {
+        **stamp("features"),
+        "backbone": network.name,
+        "weights": network.weights,
+        "weights_sha256": network.weights_sha256,
+        "image_size": size,
+        "preprocessing": describe_preprocessing(size),
+        "input": images.source,
+        "input_count": len(images),
+        "input_fingerprint": images.fingerprint(),
+        "dtype": dtype,
+        "precision": precision,
+        "device": place.type,
+        "batch_size": batch_size,
+        "torch_version": str(torch.__version__),
+    }
+    if target.exists() and holds_result_of(target, settings):
+        if not restart:
+            discard_leftovers(target)
+            return outcome(target, images, n_resumed=len(images))
+    else:
+        refuse_to_overwrite(target, force=force)
+    with PartialFeatures(target, settings, dtype, restart=restart) as partial:
+        n_resumed = partial.images_done
+        batches = ImageBatches(images, size, batch_size, first_image=n_resumed)
+        store_features(network, batches, partial, place, PRECISIONS[precision], workers, on_error, progress)
+        if not partial.n_rows:
+            raise FileContentError(f"none of the {len(images)} images can be read; the first: {partial.skipped[0][1]}")
+        partial.finish(labels=images.labels, paths=images.paths)
+    return outcome(target, images, n_resumed=n_resumed)
+
+
+def check_options(target: Path, *, size: int, batch_size: int | None, workers: int, dtype: str, on_error: str) -> None:
+    """Raise for values that cannot be used, before any long work."""
+    if target.suffix.lower() not in (".h5", ".hdf5"):
+        raise InputError(f"cannot write features to {target}; expected a name that ends in .h5 or .hdf5")
+    for name, value, least in (("size", size, 1), ("batch_size", batch_size, 1), ("workers", workers, 0)):
+        if value is not None and value < least:
+            raise InputError(f"{name}={value}; expected at least {least}")
+    for name, choice, choices in (("dtype", dtype, FEATURE_TYPES), ("on_error", on_error, ("skip", "fail"))):
+        if choice not in choices:
+            raise InputError(f"{name}={choice!r}; expected one of {', '.join(choices)}")
+
+
+def usual_batch_size(device: torch.device) -> int:
+    """Return a batch size that keeps the device busy and fits into its memory."""
+    if device.type == "cuda":
+        # Of all memory, not of what is free just now: a run that goes on later must make the same batches.
+        return 256 if torch.cuda.get_device_properties(device).total_memory >= LARGE_MEMORY else 64
+    return 64 if device.type == "mps" else 32
+
+
+def usual_precision(device: torch.device) -> str:
+    """Return the fastest precision that features bear."""
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    return "float16" if device.type == "mps" else "float32"
+
+
+def usual_workers(device: str, n_images: int) -> int:
+    """Return how many decoding processes serve the device well; none are worth starting for a few images."""
+    place = resolve_device(device)
+    if n_images <= 4 * usual_batch_size(place):
+        return 0
+    return 1 if place.type == "cpu" else min(8, os.cpu_count() or 1)
+
+
+class ImageBatch(NamedTuple):
+    """Pixels (n, size, size, 3) of successive images; those that could not be read are black, and listed."""
+
+    pixels: Tensor
+    skipped: list[tuple[int, str]]
+
+
+class ImageBatches(Dataset[ImageBatch]):
+    """Batches of decoded and resized images: always the same ones, wherever a run begins."""
+
+    def __init__(self, images: ImageCollection, size: int, batch_size: int, *, first_image: int = 0) -> None:
+        self.images = images
+        self.size = size
+        self.batch_size = batch_size
+        self.starts = range(first_image, len(images), batch_size)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, number: int) -> ImageBatch:
+        start = self.starts[number]
+        indices = range(start, min(start + self.batch_size, len(self.images)))
+        pixels = np.zeros((len(indices), self.size, self.size, 3), np.uint8)
+        skipped = []
+        for row, index in enumerate(indices):
+            try:
+                pixels[row] = resize_and_crop(self.images.read(index), self.size)
+            except FileError as error:
+                skipped.append((index, str(error)))
+        return ImageBatch(torch.from_numpy(pixels), skipped)
+
+
+def store_features(
+    network: Backbone,
+    batches: ImageBatches,
+    partial: PartialFeatures,
+    device: torch.device,
+    precision: torch.dtype,
+    workers: int,
+    on_error: str,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Run all batches through the network while others are being decoded and written."""
+    n_done, n_images = partial.images_done, len(batches.images)
+    writes: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        for batch in decoded_ahead(batches, workers, device):
+            if batch.skipped and on_error == "fail":
+                raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip leaves such images out")
+            features = compute_features(network, batch.pixels.to(device, non_blocking=True), precision)
+            writes.append(writer.submit(write_batch, partial, features, batch.skipped, n_done))
+            if len(writes) > BATCHES_TO_WRITE:
+                writes.popleft().result()
+            n_done += len(batch.pixels)
+            if progress is not None:
+                progress(n_done, n_images)
+        for write in writes:
+            write.result()
+
+
+def decoded_ahead(batches: ImageBatches, workers: int, device: torch.device) -> Iterator[ImageBatch]:
+    """Yield the batches in order, decoded by worker processes if there are any."""
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=min(workers, len(batches)),
+        # A fork of a process that has run OpenMP may hang or crash.
+        multiprocessing_context="spawn" if min(workers, len(batches)) else None,
+        pin_memory=device.type == "cuda",
+    )
+    yield from loader
+
+
+def compute_features(network: Backbone, pixels: Tensor, precision: torch.dtype) -> Tensor:
+    """Return the features (n, n_features) of pixels (n, size, size, 3) as float32."""
+    device, n_images = pixels.device.type, len(pixels)
+    with (
+        torch.inference_mode(),
+        torch.autocast(device, precision, enabled=precision != torch.float32),
+        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+    ):
+        x = normalize(pixels)
+        if network.batch_size is not None:
+            # An exported network with a fixed batch size: fill the last batch up.
+            x = torch.cat([x, x.new_zeros(network.batch_size - n_images, *x.shape[1:])])
+        features: Any = network.network(x)
+        if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(x):
+            came = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+            raise InputError(f"{network.name} returns {came} for {len(x)} images; expected vectors ({len(x)}, n)")
+        return features[:n_images].float()
+
+
+def write_batch(partial: PartialFeatures, features: Tensor, skipped: list[tuple[int, str]], first_image: int) -> None:
+    """Store the rows of the images that could be read."""
+    kept = np.ones(len(features), bool)
+    kept[[index - first_image for index, _ in skipped]] = False
+    with np.errstate(over="ignore"):
+        rows = features.cpu().numpy()[kept].astype(partial.dtype)
+    if not np.isfinite(rows).all():
+        bad = first_image + int(np.flatnonzero(kept)[np.argmin(np.isfinite(rows).all(axis=1))])
+        raise InputError(
+            f"the features of image {bad} contain NaN or infinity; try --precision float32 --dtype float32, "
+            "or check the weights"
+        )
+    partial.append(rows, len(features), skipped)
+
+
+def outcome(target: Path, images: ImageCollection, *, n_resumed: int) -> Extraction:
+    """Read from the file what was done."""
+    with open_features(target) as features:
+        return Extraction(
+            target=str(target),
+            n_images=len(images),
+            n_rows=features.n_samples,
+            n_features=features.n_features,
+            dtype=str(features.dtype),
+            n_classes=None if features.labels is None else len(np.unique(features.labels)),
+            n_resumed=n_resumed,
+            skipped=skipped_images(target),
+        )

@@ -1,0 +1,177 @@
+"""ResNet-18 and ResNet-50 with torchvision's parameter names, so that its weight files load as they are.
+
+K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016 (arXiv:1512.03385).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+__all__ = ["ResNet", "fuse_batch_norms", "resnet18", "resnet50"]
+
+IMAGENET_CLASSES = 1000
+
+
+def convolution(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
+    """Return a square convolution that keeps the image's size, but for its stride."""
+    return nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 × 3 convolutions around a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, n_in: int, width: int, stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.conv1 = convolution(n_in, width, 3, stride)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = convolution(width, width, 3)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut: Tensor = x if self.downsample is None else self.downsample(x)
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        y += shortcut
+        result: Tensor = self.relu(y)
+        return result
+
+
+class Bottleneck(nn.Module):
+    """A 3 × 3 convolution between two 1 × 1 ones, around a shortcut."""
+
+    expansion = 4
+    strides_early = False
+
+    def __init__(self, n_in: int, width: int, stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        strides = (stride, 1) if self.strides_early else (1, stride)
+        self.conv1 = convolution(n_in, width, 1, strides[0])
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = convolution(width, width, 3, strides[1])
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = convolution(width, width * self.expansion, 1)
+        self.bn3 = nn.BatchNorm2d(width * self.expansion)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut: Tensor = x if self.downsample is None else self.downsample(x)
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        y += shortcut
+        result: Tensor = self.relu(y)
+        return result
+
+
+class BottleneckV1(Bottleneck):
+    """The paper's bottleneck, which strides in its first convolution; torchvision's ("v1.5") does in its second."""
+
+    strides_early = True
+
+
+class ResNet(nn.Module):
+    """A residual network.
+
+    Parameters
+    ----------
+    block : type
+        The residual block.
+    depths : sequence of 4 ints
+        Blocks a stage.
+    n_classes : int or None
+        Outputs of the linear layer ``fc``; None leaves it out, so that the network returns pooled features.
+    """
+
+    def __init__(self, block: type[BasicBlock | Bottleneck], depths: Sequence[int], n_classes: int | None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = stage(block, 64, 64, depths[0], stride=1)
+        self.layer2 = stage(block, 64 * block.expansion, 128, depths[1], stride=2)
+        self.layer3 = stage(block, 128 * block.expansion, 256, depths[2], stride=2)
+        self.layer4 = stage(block, 256 * block.expansion, 512, depths[3], stride=2)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.n_features = 512 * block.expansion
+        self.fc = nn.Identity() if n_classes is None else nn.Linear(self.n_features, n_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (n, 3, height, width) to logits (n, n_classes), or to features (n, n_features) without ``fc``."""
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        result: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return result
+
+
+def stage(block: type[BasicBlock | Bottleneck], n_in: int, width: int, depth: int, stride: int) -> nn.Sequential:
+    """Return the blocks of one resolution; the first one changes size and width."""
+    n_out = width * block.expansion
+    downsample = None
+    if stride != 1 or n_in != n_out:
+        downsample = nn.Sequential(convolution(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
+    first = block(n_in, width, stride, downsample)
+    return nn.Sequential(first, *(block(n_out, width, 1, None) for _ in range(depth - 1)))
+
+
+def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
+    """Return a ResNet-18 with random weights.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        Outputs of ``fc``; None for the 512 pooled features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cceclust.torch import resnet18
+    >>> resnet18(n_classes=None).eval()(torch.zeros(2, 3, 64, 64)).shape
+    torch.Size([2, 512])
+    """
+    return ResNet(BasicBlock, (2, 2, 2, 2), n_classes)
+
+
+def resnet50(n_classes: int | None = IMAGENET_CLASSES, *, v1: bool = False) -> ResNet:
+    """Return a ResNet-50 with random weights.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        Outputs of ``fc``; None for the 2048 pooled features.
+    v1 : bool
+        Stride in the first 1 × 1 convolution of a stage as in the paper (and Keras), not in the 3 × 3 one as
+        torchvision does.
+
+    Examples
+    --------
+    >>> from cceclust.torch import resnet50
+    >>> sum(parameter.numel() for parameter in resnet50().parameters())
+    25557032
+    """
+    return ResNet(BottleneckV1 if v1 else Bottleneck, (3, 4, 6, 3), n_classes)
+
+
+def fuse_batch_norms(network: ResNet) -> ResNet:
+    """Fold every batch norm into the convolution before it, in place: the same outputs in evaluation, sooner."""
+    network.eval()
+    pairs = {"conv1": "bn1", "conv2": "bn2", "conv3": "bn3", "0": "1"}
+    for module in list(network.modules()):
+        for convolution_name, norm_name in pairs.items():
+            norm = getattr(module, norm_name, None)
+            if isinstance(norm, nn.BatchNorm2d):
+                fused = fuse_conv_bn_eval(getattr(module, convolution_name), norm)
+                setattr(module, convolution_name, fused)
+                setattr(module, norm_name, nn.Identity())
+    return network
