@@ -1,0 +1,32 @@
+"""``cceclust report``: a clustering as a page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cceclust.cli.console import results
+from cceclust.cli.options import OUTPUT_PANEL, ForceOption, QuietOption
+
+
+def report(
+    file: Annotated[Path, typer.Argument(help="Clusters (.h5), as cceclust fit writes them.", metavar="CLUSTERS")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The page to write.", metavar="HTML", rich_help_panel=OUTPUT_PANEL),
+    ] = Path("report.html"),
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a page that shows what a clustering found.
+
+    One HTML file without scripts that needs no network: key figures, loss curves, sizes, confidence, a map of the
+    points, the confusion matrix if true labels are known, images of every cluster if the features came from images.
+    """
+    from cceclust.report import write_report
+
+    write_report(file, output, force=force)
+    if not quiet:
+        results().print(f"wrote {output}", markup=False, soft_wrap=True)

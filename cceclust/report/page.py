@@ -1,0 +1,166 @@
+"""The whole page."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from cceclust.files.atomic import refuse_to_overwrite, replacing
+from cceclust.files.clusters import Clusters, read_clusters
+from cceclust.files.features import FeatureFile
+from cceclust.files.scores import open_features_of
+from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves
+from cceclust.report.confusion import class_scores, confusion_matrix
+from cceclust.report.figures import key_figures
+from cceclust.report.markup import Html, card, element, facts_table, number, percent
+from cceclust.report.point_map import point_map
+from cceclust.report.summary import Summary, summarize
+from cceclust.report.thumbnails import ImageFinder, thumbnails
+from cceclust.version import __version__
+
+__all__ = ["write_report"]
+
+# The page needs no network and runs no script; this makes the browser hold it to that, whatever a label contains.
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def write_report(
+    clusters: Clusters | str | Path,
+    target: str | Path,
+    *,
+    force: bool = False,
+    features: FeatureFile | None = None,
+) -> None:
+    """Write a report on a clustering: one static HTML file that needs no other file and no network.
+
+    Parameters
+    ----------
+    clusters : Clusters, str or Path
+        The clustering, or the file it is in.
+    target : str or Path
+        The HTML file to write.
+    force : bool
+        Overwrite an existing file.
+    features : FeatureFile, optional
+        The features that were clustered, for the silhouette and to find their images. By default they are looked for
+        where the clustering says they were.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from cceclust.files import Clusters
+    >>> from cceclust.report import write_report
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Clusters(labels=np.array([0, 0, 1])), Path(folder, "report.html"))
+    ...     Path(folder, "report.html").read_text("utf-8")[:15]
+    '<!doctype html>'
+    """
+    target = Path(target)
+    refuse_to_overwrite(target, force=force)
+    source = Path(clusters) if not isinstance(clusters, Clusters) else target
+    if not isinstance(clusters, Clusters):
+        clusters = read_clusters(clusters)
+    opened = open_features_of(clusters, source) if features is None else None
+    try:
+        html = page(clusters, source, features or opened)
+    finally:
+        if opened is not None:
+            opened.close()
+    with replacing(target, force=force) as part:
+        part.write_text(html, encoding="utf-8")
+
+
+def page(clusters: Clusters, source: Path, features: FeatureFile | None) -> str:
+    """Return the whole page."""
+    summary = summarize(clusters, features)
+    parts = [
+        key_figures(summary),
+        warnings_of(summary),
+        element("div", loss_curves(summary), confidence_histogram(summary), class_="columns"),
+        point_map(summary, features),
+        element("div", cluster_sizes(summary), class_scores(summary), class_="columns"),
+        confusion_matrix(summary),
+        thumbnails(summary, ImageFinder(image_folders(clusters, source, features))),
+        origins(clusters),
+    ]
+    title = f"Clusters of {Path(str(clusters.provenance.get('features') or source)).name}"
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=CONTENT_POLICY),
+        element("meta", name="color-scheme", content="light dark"),
+        element("link", rel="icon", href="data:,"),
+        element("title", title),
+        element("style", Html(files("cceclust.report").joinpath("report.css").read_text("utf-8"))),
+    ]
+    heading = element("header", element("h1", title), element("p", in_one_sentence(summary), class_="lead"))
+    footer = element("footer", f"Written by cceclust {__version__}.")
+    body = element("body", heading, element("main", *parts), footer)
+    return "<!doctype html>\n" + element("html", element("head", *head), body, lang="en") + "\n"
+
+
+def in_one_sentence(summary: Summary) -> str:
+    """Sum the clustering up."""
+    facts = summary.label_free
+    sentence = f"{facts.n_samples:,} points in {facts.n_clusters:,} clusters"
+    if facts.n_empty:
+        sentence += f", {facts.n_empty:,} of them empty"
+    if summary.scores is not None:
+        sentence += f"; {percent(summary.scores.accuracy)} of the points are in the cluster that stands for their class"
+    return sentence + "."
+
+
+def warnings_of(summary: Summary) -> Html:
+    """Repeat what the fit warned of, and what was left out."""
+    diagnostics, facts = summary.clusters.diagnostics, summary.label_free
+    listed = diagnostics.get("warnings")
+    messages = [str(message) for message in listed] if isinstance(listed, list) else []
+    if diagnostics.get("converged") is False:
+        messages.append("The fit stopped before it converged; more epochs may change the clusters.")
+    unclustered = len(summary.codes) - facts.n_samples
+    if unclustered:
+        messages.append(f"{unclustered:,} points have no cluster and are left out.")
+    if summary.scores is not None and summary.scores.n_without_label:
+        messages.append(f"{summary.scores.n_without_label:,} points have no true label; the scores leave them out.")
+    if not messages:
+        return Html("")
+    return element("ul", *(element("li", message) for message in messages), class_="warnings", role="note")
+
+
+def image_folders(clusters: Clusters, source: Path, features: FeatureFile | None) -> list[Path]:
+    """Return where relative paths of images may start: here, at the images' root, beside the files."""
+    stated = [clusters.provenance.get(name) for name in ("root", "source", "images")]
+    if features is not None:
+        stated += [features.attributes.get(name) for name in ("root", "source", "images")]
+    roots = [Path(root) for root in stated if isinstance(root, str)]
+    beside = [source.parent] + ([features.path.parent] if features is not None else [])
+    return [Path(), *roots, *beside]
+
+
+def origins(clusters: Clusters) -> Html:
+    """Tabulate how the clustering came about."""
+    groups = {"Parameters": clusters.parameters, "Diagnostics": clusters.diagnostics, "Provenance": clusters.provenance}
+    tables = [
+        facts_table(
+            name, {key.replace("_", " "): as_text(value) for key, value in facts.items() if value not in (None, [])}
+        )
+        for name, facts in groups.items()
+        if facts
+    ]
+    if not tables:
+        return Html("")
+    return card("How it was made", element("div", *tables, class_="side-by-side"), wide=True, anchor="origins")
+
+
+def as_text(value: Any) -> str:
+    """Write a parameter as a person would."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

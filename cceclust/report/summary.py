@@ -1,0 +1,105 @@
+"""What all parts of the report need to know about a clustering, worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import InputError
+from cceclust.files.clusters import Clusters
+from cceclust.files.features import FeatureFile
+from cceclust.files.scores import score_without_truth
+from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters
+
+__all__ = ["Summary", "summarize"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A clustering seen by its reader.
+
+    Attributes
+    ----------
+    clusters : Clusters
+        The clustering itself.
+    names : list of str
+        The name of each cluster, empty ones included.
+    codes : ndarray of shape (n_samples,)
+        The position of each row's cluster in ``names``; −1 for none.
+    sizes : ndarray of shape (n_clusters,)
+        Rows of each cluster.
+    confidence : ndarray of shape (n_samples,) or None
+        The largest probability of each row.
+    classes : list of str or None
+        The true class that each cluster stands for, empty for none; None without true labels.
+    scores : Scores or None
+        The clustering judged by true labels.
+    label_free : LabelFreeScores
+        The clustering judged without them.
+    """
+
+    clusters: Clusters
+    names: list[str]
+    codes: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+    confidence: NDArray[Any] | None
+    classes: list[str] | None
+    scores: Scores | None
+    label_free: LabelFreeScores
+
+    def title(self, position: int) -> str:
+        """Name a cluster together with the class it stands for."""
+        stands_for = self.classes[position] if self.classes else ""
+        return f"{self.names[position]} · {stands_for}" if stands_for else self.names[position]
+
+    def mean_confidence(self, position: int) -> float | None:
+        """Return the mean confidence of a cluster's rows."""
+        if self.confidence is None or not self.sizes[position]:
+            return None
+        return float(self.confidence[self.codes == position].mean())
+
+
+def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
+    """Work out what all parts of the report need."""
+    n_rows = len(clusters.labels)
+    for name in ("true_labels", "paths"):
+        column = getattr(clusters, name)
+        if column is not None and len(column) != n_rows:
+            raise InputError(f"{len(column):,} {name} for {n_rows:,} clustered rows; expected one a row")
+    if features is not None and features.n_samples != n_rows:
+        raise InputError(
+            f"{features.path} has {features.n_samples:,} rows, the clustering {n_rows:,}; is it another's?"
+        )
+    label_free = score_without_truth(clusters, features)
+    values, codes = cluster_codes(clusters.labels, label_free.n_clusters)
+    truth = clusters.true_labels
+    is_judged = truth is not None and not (is_missing(truth) | (codes < 0)).all()
+    scores = score_clusters(truth, clusters.labels) if truth is not None and is_judged else None
+    stands_for = {} if scores is None else {entry.cluster: str(entry.label) for entry in scores.classes}
+    return Summary(
+        clusters=clusters,
+        names=[str(value) for value in values],
+        codes=codes,
+        sizes=np.bincount(codes[codes >= 0], minlength=len(values)),
+        confidence=None if clusters.probabilities is None else np.asarray(clusters.probabilities.max(axis=1)),
+        classes=None if scores is None else [stands_for.get(value, "") for value in values],
+        scores=scores,
+        label_free=label_free,
+    )
+
+
+def cluster_codes(labels: NDArray[Any], n_clusters: int) -> tuple[list[int | str], NDArray[np.intp]]:
+    """Return all clusters and the position of each row's among them."""
+    missing = is_missing(labels)
+    values, positions = np.unique(labels[~missing], return_inverse=True)
+    codes = np.full(len(labels), -1, np.intp)
+    is_numbered = values.dtype.kind in "iu" and (not values.size or 0 <= values[0] <= values[-1] < n_clusters)
+    if is_numbered:
+        # The head's clusters are numbered: those that no row chose are shown as well.
+        codes[~missing] = labels[~missing]
+        return list(range(n_clusters)), codes
+    codes[~missing] = positions
+    return values.tolist(), codes
