@@ -48,6 +48,16 @@ FloatArray = npt.NDArray[np.floating[Any]]
 # Without Python's check for division by zero, which would keep the loops from being vectorised.
 kernel = compiled(reorder_sums=True, error_model="numpy")
 
+# Places in EMWorkspace.limits:
+# the smallest normal number;
+SMALLEST = 0
+# what pseudo-labels and δ stay above: far from the denormals, which are slow and imprecise;
+FLOOR = 1
+# the largest λ u / ȳ, which only points without weight come near (their y may be far above ȳ);
+HIGHEST = 2
+# the deviation of a sum from 1 that one more Newton step, which squares it, brings below rounding.
+SETTLED = 3
+
 # Points solved together: their running sums stay in the first-level cache.
 BLOCK = 256
 # Newton's steps rise monotonically; this many are never needed, but a loop should end.
@@ -167,15 +177,19 @@ class EMWorkspace(NamedTuple):
     per_point: FloatArray
     per_cluster: FloatArray
     mean_pseudo_label: npt.NDArray[np.float64]
+    limits: FloatArray
 
 
 def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWorkspace:
     """Allocate what :func:`em_stack` needs for restarts of shape (n_clusters, n_points)."""
+    smallest = float(np.finfo(dtype).tiny)
+    precision = float(np.finfo(dtype).eps)
     return EMWorkspace(
         gap=np.empty((n_clusters, n_points), dtype),
         per_point=np.empty((7, n_points), dtype),
         per_cluster=np.empty((2, n_clusters), dtype),
         mean_pseudo_label=np.empty(n_clusters, np.float64),
+        limits=np.array([smallest, smallest**0.8, smallest**-0.65, precision**0.57], dtype),
     )
 
 
@@ -225,7 +239,11 @@ def em_stack(
         previous = np.inf
         done = 0
         while done < max_iter:
-            _iterate(labels, prior, weights, fairness, workspace)
+            _attract(prior, fairness, workspace)
+            for first in range(0, labels.shape[1], BLOCK):
+                last = min(first + BLOCK, labels.shape[1])
+                _minimise(labels, workspace, first, last)
+                _normalise(labels, weights, workspace, first, last)
             done += 1
             if tol > 0 and done % CHECK_EVERY == 0:
                 loss = _loss(sigma, labels, prior, weights, fairness, workspace)
@@ -249,9 +267,8 @@ def _prepare(
     n_clusters, n_points = sigma.shape
     one = sigma.dtype.type(1)
     zero = sigma.dtype.type(0)
-    smallest = np.finfo(sigma.dtype).tiny
-    # Far enough above the denormals (slow and imprecise) for products with λ u / ȳ to stay normal numbers.
-    floor = sigma.dtype.type(smallest**0.8)
+    smallest = workspace.limits[SMALLEST]
+    floor = workspace.limits[FLOOR]
 
     largest = workspace.per_point[0]
     ties = workspace.per_point[1]
@@ -283,23 +300,14 @@ def _prepare(
 
 
 @kernel
-def _iterate(
-    labels: FloatArray, prior: FloatArray, weights: FloatArray, fairness: float, workspace: EMWorkspace
-) -> None:
-    """One E-step and one M-step: `labels` and ȳ are replaced."""
-    n_clusters, n_points = labels.shape
-    # Only a point without weight can come near this: its y may be far above ȳ.
-    highest = np.finfo(labels.dtype).tiny ** -0.65
+def _attract(prior: FloatArray, fairness: float, workspace: EMWorkspace) -> None:
+    """E-step: λ u_k / ȳ_k, by which y becomes a. ȳ is set to 0 for the next sum."""
     attraction = workspace.per_cluster[0]
+    highest = workspace.limits[HIGHEST]
     mean = workspace.mean_pseudo_label
-    for k in range(n_clusters):
-        pull = fairness * prior[k]
-        attraction[k] = min(pull / mean[k], highest) if mean[k] > 0 else 0.0
+    for k in range(len(mean)):
+        attraction[k] = min(fairness * prior[k] / mean[k], highest) if mean[k] > 0 else 0.0
         mean[k] = 0.0
-    for start in range(0, n_points, BLOCK):
-        stop = min(start + BLOCK, n_points)
-        _minimise(labels, workspace, start, stop)
-        _normalise(labels, weights, workspace, start, stop)
 
 
 @kernel
@@ -308,10 +316,9 @@ def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int)
     n_clusters = labels.shape[0]
     one = labels.dtype.type(1)
     zero = labels.dtype.type(0)
-    smallest = np.finfo(labels.dtype).tiny
-    least_delta = labels.dtype.type(smallest**0.8)
-    # One more step squares this, which is then below rounding.
-    settled = labels.dtype.type(np.finfo(labels.dtype).eps ** 0.57)
+    smallest = workspace.limits[SMALLEST]
+    least_delta = workspace.limits[FLOOR]
+    settled = workspace.limits[SETTLED]
     attraction = workspace.per_cluster[0]
     delta = workspace.per_point[2, start:stop]
     bound = workspace.per_point[3, start:stop]
