@@ -191,7 +191,7 @@ class FeatureFile:
         result = np.empty((len(indices), self.n_features), self.dtype)
         order = np.argsort(indices, kind="stable")
         blocks, begins = np.unique(indices[order] // self.block_rows, return_index=True)
-        for block, wanted in zip(blocks, np.split(order, begins[1:]), strict=True):
+        for block, wanted in zip(blocks, np.split(order, begins[1:]), strict=False):
             start = int(block) * self.block_rows
             result[wanted] = self._read_run(start, start + self.block_rows)[indices[wanted] - start]
         return result
@@ -378,7 +378,11 @@ def open_npy(path: Path, dataset: str | None, labels_dataset: str | None) -> Fea
 
 def open_npz(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
     """Open an archive of NumPy arrays; only the arrays in use are read, into memory."""
-    with reading(path, "an archive of arrays of numbers"), np.load(path, allow_pickle=False) as archive:
+    with (
+        reading(path, "an archive of arrays of numbers"),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
         return assemble(path, npz_arrays(archive), dataset, labels_dataset)
 
 

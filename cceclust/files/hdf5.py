@@ -91,7 +91,8 @@ def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
     """Write numbers or text."""
     values = np.asarray(column)
     if values.dtype.kind == "U":
-        file.create_dataset(name, data=values.astype(object), dtype=h5py.string_dtype())
+        encoded = np.char.encode(values, "utf-8", "surrogateescape")
+        file.create_dataset(name, data=encoded.astype(object), dtype=h5py.string_dtype())
     elif values.dtype.kind in "fiub":
         file.create_dataset(name, data=values)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ __all__ = ["listed", "reading", "refuse_what_is_no_file"]
 # What h5py, NumPy and safetensors raise when the bytes they parse make no sense.
 COMPLAINTS = (
     OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, NotImplementedError, OverflowError,
-    zipfile.BadZipFile, SafetensorError,
+    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, SafetensorError,
 )  # fmt: skip
 
 

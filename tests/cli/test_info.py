@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cceclust.cli.main import run
+from cceclust.files import write_features
+
+
+def test_table_says_what_matters(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", str(small_features)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for words in ("features,", "120 × 6", "float32", "rows with nan or infinity", "backbone"):
+        assert words in out
+
+
+def test_json_is_what_the_library_says(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", "--json", str(small_features)]) == 0
+    description = json.loads(capsys.readouterr().out)
+    assert description["kind"] == "features"
+    assert description["facts"]["shape"] == [120, 6]
+    assert description["facts"]["classes"] == 3
+    assert description["provenance"]["backbone"] == "none"
+
+
+def test_dataset_and_labels_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "x.npz", a=np.eye(3), b=np.eye(4), c=[0, 1, 1, 1])
+    options = ["--dataset", "b", "--labels-dataset", "c"]
+    assert run(["info", str(tmp_path / "x.npz"), "--json", *options]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    assert (facts["dataset"], facts["classes"]) == ("b", 2)
+
+
+def test_what_files_say_is_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "[bold]x[red] :boom:.h5"
+    write_features(path, np.eye(2), attributes={"backbone": "[red]resnet[/red] :boom:"})
+    assert run(["info", str(path)]) == 0
+    out = "".join(capsys.readouterr().out.split())
+    assert "[bold]x[red]:boom:.h5" in out
+    assert "[red]resnet[/red]:boom:" in out
+
+
+def test_unknown_dataset_is_one_line_on_stderr(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", str(small_features), "--dataset", "nope"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "no dataset 'nope'; it has features (120, 6) float32, labels (120,) int64, paths (120,) text" in err

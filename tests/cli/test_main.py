@@ -1,0 +1,189 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import cceclust
+from cceclust.cli.console import as_plain_value, print_error
+from cceclust.cli.main import app, run
+from cceclust.errors import ClusteringWarning, InputError
+
+HEAVY = {"torch", "sklearn", "numba", "scipy", "h5py", "matplotlib"}
+
+
+def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, **options)
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def describe(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("cceclust.files.description.describe", describe)
+
+
+def commands(command: Any = None, name: str = "cceclust") -> Iterator[tuple[str, Any]]:
+    """Yield all commands and groups with their full names."""
+    command = command or typer.main.get_command(app)
+    yield name, command
+    for child_name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, f"{name} {child_name}")
+
+
+@pytest.mark.parametrize("arguments", [["-c", "import cceclust"], ["-m", "cceclust", "--help"]])
+def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
+    result = python("-X", "importtime", *arguments)
+    assert result.returncode == 0
+    loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in result.stderr.splitlines() if "|" in line}
+    assert "cceclust" in loaded
+    assert not loaded & HEAVY
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    result = python("-c", "import sys, cceclust.cli.main; print(*sys.modules)")
+    assert not {name.split(".")[0] for name in result.stdout.split()} & HEAVY
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"cceclust {cceclust.__version__}\n"
+
+
+def test_module_is_the_command() -> None:
+    result = python("-m", "cceclust", "--version")
+    assert (result.returncode, result.stdout) == (0, f"cceclust {cceclust.__version__}\n")
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*command, id=command[0]) for command in commands()])
+def test_every_command_and_option_has_help(name: str, command: Any) -> None:
+    assert command.help, f"{name} has no help"
+    for parameter in command.params:
+        assert getattr(parameter, "help", None), f"{name}: {parameter.name} has no help"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_of_every_command_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*name.split()[1:], "--help"]) == 0
+    assert name in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_completion_knows_the_commands() -> None:
+    environment = {**os.environ, "_CCECLUST_COMPLETE": "complete_bash", "COMP_WORDS": "cceclust in", "COMP_CWORD": "1"}
+    result = python("-c", "from cceclust.cli.main import main; main()", env=environment)
+    assert result.stdout.split() == ["info"]
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["info"], ["info", "x.h5", "--nonsense"]])
+def test_misuse_exits_2_with_words_on_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Usage: cceclust" in err
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("k=3\nis   wrong"), OSError(5, "k=3 is wrong"), MemoryError("k=3 is wrong")]
+)
+def test_failure_is_one_line_and_exits_1(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(monkeypatch, error)
+    assert run(["info", "x.h5"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: ")
+    assert err.endswith("k=3 is wrong\n")
+    assert err.count("\n") == 1
+
+
+def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_with(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        run(["info", "x.h5"])
+
+
+def test_errors_are_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_error("[bold]no markup[/]")
+    assert capsys.readouterr().err == "\x1b[31mError: [bold]no markup[/]\x1b[0m\n"
+
+
+def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fail_with(monkeypatch, KeyboardInterrupt())
+    assert run(["info", "x.h5"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "Error: interrupted; no file was left half-written\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_ctrl_c_in_a_real_process() -> None:
+    script = """
+import time
+from cceclust.cli import main
+from cceclust.files import description
+def wait(*_, **__):
+    print("started", flush=True)
+    time.sleep(60)
+description.describe = wait
+main.main()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "info", "x.h5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "Error: interrupted; no file was left half-written\n"
+
+
+def test_warnings_are_lines_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def describe(*_: Any, **__: Any) -> None:
+        warnings.warn("two clusters\nare empty", ClusteringWarning, stacklevel=1)
+        raise InputError("enough")
+
+    monkeypatch.setattr("cceclust.files.description.describe", describe)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        run(["info", "x.h5"])
+    assert capsys.readouterr().err == "Warning: two clusters are empty\nError: enough\n"
+
+
+def test_full_stdout_is_an_error(small_features: Path) -> None:
+    for options in ([], ["--json"]):
+        with Path("/dev/full").open("w") as full:
+            result = subprocess.run(
+                [sys.executable, "-m", "cceclust", "info", small_features, *options],
+                stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+            )  # fmt: skip
+        assert result.returncode == 1
+        assert result.stderr == "Error: [Errno 28] No space left on device\n"
+
+
+def test_terminals_without_unicode_are_served(small_features: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = python("-m", "cceclust", "info", str(small_features), env=environment)
+    assert result.returncode == 0
+    assert "120 ? 6" in result.stdout
+
+
+def test_json_is_standard_json() -> None:
+    import numpy as np
+
+    data = {"a": np.float32("nan"), "b": (np.int64(1), [float("inf")]), "c": Path("x"), 3: np.eye(1), "e": None}
+    assert json.loads(json.dumps(as_plain_value(data), allow_nan=False)) == {
+        "a": None, "b": [1, [None]], "c": "x", "3": [[1.0]], "e": None,
+    }  # fmt: skip

@@ -1,0 +1,37 @@
+"""What all tests share: the same examples every time, no thread pools that fight each other, small files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Test processes run side by side, and the arrays are small. NumPy, which reads these once, is not loaded yet.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+hypothesis.settings.register_profile("cceclust", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("cceclust")
+
+
+@pytest.fixture
+def small_features(tmp_path: Path) -> Path:
+    """Return a feature file of 120 rows in three far-apart groups, with labels and paths."""
+    import numpy as np
+
+    from cceclust.files import write_features
+
+    generator = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 40)
+    features = generator.normal(size=(120, 6)) + 8 * np.eye(3, 6)[labels]
+    path = tmp_path / "small.h5"
+    write_features(
+        path,
+        features.astype(np.float32),
+        labels=labels,
+        paths=[f"images/{row}.png" for row in range(120)],
+        attributes={"backbone": "none"},
+    )
+    return path

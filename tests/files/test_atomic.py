@@ -1,0 +1,84 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from cceclust.errors import FileError, TargetExistsError
+from cceclust.files.atomic import refuse_to_overwrite, replacing
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_target_appears_only_when_whole(tmp_path: Path) -> None:
+    target = tmp_path / "numbers.txt"
+    with replacing(target) as part:
+        part.write_text("half")
+        assert not target.exists()
+        assert part.parent == target.parent
+        part.write_text("whole")
+    assert target.read_text() == "whole"
+    assert names(tmp_path) == ["numbers.txt"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: type[BaseException]) -> None:
+    target = tmp_path / "numbers.txt"
+    target.write_text("old")
+    with pytest.raises(error), replacing(target, force=True) as part:  # noqa: PT012 (the body is what fails)
+        part.write_text("half")
+        raise error
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["numbers.txt"]
+
+
+def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
+    target = tmp_path / "numbers.txt"
+    target.write_text("old")
+    with pytest.raises(TargetExistsError, match=r"numbers\.txt exists already; use --force"), replacing(target):
+        pytest.fail("the work must not start")
+    with replacing(target, force=True) as part:
+        part.write_text("new")
+    assert target.read_text() == "new"
+
+
+def test_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "numbers.txt"
+    with pytest.raises(TargetExistsError), replacing(target) as part:  # noqa: PT012 (leaving it is what fails)
+        part.write_text("ours")
+        target.write_text("another's")
+    assert target.read_text() == "another's"
+
+
+def test_directory_as_target(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="it is a directory or a device"):
+        refuse_to_overwrite(tmp_path, force=True)
+
+
+def test_device_as_target_survives_force() -> None:
+    with pytest.raises(FileError, match="it is a directory or a device"):
+        refuse_to_overwrite("/dev/null", force=True)
+    assert not Path("/dev/null").is_file()
+
+
+def test_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"there is no directory .*nowhere; create it first"):
+        refuse_to_overwrite(tmp_path / "nowhere" / "x.h5", force=False)
+
+
+def test_read_only_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Permission bits do not bind root, who may be running this.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(FileError, match="is not writable"):
+        refuse_to_overwrite(tmp_path / "x.h5", force=False)
+
+
+def test_system_errors_name_the_target(tmp_path: Path) -> None:
+    with (
+        pytest.raises(FileError, match=r"cannot write .*x\.txt: No space left on device"),
+        replacing(tmp_path / "x.txt"),
+    ):
+        Path("/dev/full").write_text("x")
+    with pytest.raises(FileError, match="File name too long"):
+        refuse_to_overwrite(tmp_path / ("x" * 300), force=False)

@@ -1,0 +1,134 @@
+import csv
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.files import Clusters, read_clusters, write_clusters
+
+LABELS = np.array([1, 0, 1])
+CLUSTERS = Clusters(
+    LABELS,
+    probabilities=np.array([[0.25, 0.75], [1.0, 0.0], [0.4, 0.6]], np.float32),
+    true_labels=np.array(["dog", "cat", "dog"]),
+    paths=np.array(["a,1.png", "b.png", "ü.png"]),
+    loss_curves=np.array([[3.0, 2.0], [4.0, 1.0]]),
+    losses=np.array([2.0, 1.0]),
+    parameters={"n_clusters": np.int64(2), "prior": [0.5, 0.5]},
+    diagnostics={"warnings": []},
+    provenance={"features": Path("x.h5"), "backbone": "resnet50"},
+)
+
+
+def test_everything_comes_back_from_hdf5(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", CLUSTERS)
+    clusters = read_clusters(tmp_path / "c.h5")
+    for name in ("labels", "probabilities", "true_labels", "paths", "loss_curves", "losses"):
+        np.testing.assert_array_equal(getattr(clusters, name), getattr(CLUSTERS, name))
+    assert clusters.parameters == {"n_clusters": 2, "prior": [0.5, 0.5]}
+    assert clusters.diagnostics == {"warnings": []}
+    assert clusters.provenance == {"features": "x.h5", "backbone": "resnet50"}
+    assert clusters.chosen_restart == 1
+
+
+def test_labels_alone_are_enough(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", Clusters(LABELS))
+    clusters = read_clusters(tmp_path / "c.h5")
+    assert clusters.probabilities is None
+    assert clusters.chosen_restart is None
+    assert clusters.parameters == {}
+
+
+def test_csv_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.csv", CLUSTERS)
+    with (tmp_path / "c.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["row", "path", "label", "confidence"],
+            ["0", "a,1.png", "1", "0.75"],
+            ["1", "b.png", "0", "1"],
+            ["2", "ü.png", "1", "0.6"],
+        ]
+
+
+def test_npy_holds_the_labels(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.npy", CLUSTERS)
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), LABELS)
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ends in '.txt'; expected .h5, .hdf5, .csv, .npy"):
+        write_clusters(tmp_path / "c.txt", CLUSTERS)
+
+
+@pytest.mark.parametrize("ending", ["h5", "csv", "npy"])
+def test_nothing_is_overwritten_without_force(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"c.{ending}"
+    target.write_text("precious")
+    with pytest.raises(TargetExistsError):
+        write_clusters(target, CLUSTERS)
+    assert target.read_text() == "precious"
+    write_clusters(target, CLUSTERS, force=True)
+    assert target.read_bytes() != b"precious"
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(InputError, match="2 true_labels for 3 labels"):
+        Clusters(LABELS, true_labels=np.array([0, 1]))
+    with pytest.raises(InputError, match=r"labels have shape \(3, 1\)"):
+        Clusters(LABELS[:, np.newaxis])
+
+
+def test_missing_directory_empty_and_foreign_files(tmp_path: Path) -> None:
+    (tmp_path / "empty.h5").touch()
+    (tmp_path / "text.h5").write_text("row,label\n0,1\n")
+    with pytest.raises(FileError, match="there is no file"):
+        read_clusters(tmp_path / "nope.h5")
+    with pytest.raises(FileError, match="is a directory"):
+        read_clusters(tmp_path)
+    with pytest.raises(FileContentError, match="is empty"):
+        read_clusters(tmp_path / "empty.h5")
+    with pytest.raises(FileContentError, match="is damaged or not an HDF5 file"):
+        read_clusters(tmp_path / "text.h5")
+
+
+def test_truncated_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.h5"
+    write_clusters(path, CLUSTERS)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(FileContentError, match="is damaged or not an HDF5 file"):
+        read_clusters(path)
+
+
+def test_feature_file_is_no_cluster_file(small_features: Path) -> None:
+    with pytest.raises(FileContentError, match="'cceclust-features', expected 'cceclust-clusters'"):
+        read_clusters(small_features)
+
+
+def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", CLUSTERS)
+    with h5py.File(tmp_path / "c.h5", "r+") as file:
+        file.attrs["format_version"] = "7"
+    with pytest.raises(FileContentError, match=r"format version 7, newer than 1.*pip install -U"):
+        read_clusters(tmp_path / "c.h5")
+
+
+@pytest.mark.parametrize("labels", [None, [0.5, 1.0, 2.0], ["a", "b", "c"]])
+def test_labels_must_be_there_and_integers(tmp_path: Path, labels: list[object] | None) -> None:
+    write_clusters(tmp_path / "c.h5", CLUSTERS)
+    with h5py.File(tmp_path / "c.h5", "r+") as file:
+        del file["labels"]
+        if labels is not None:
+            file["labels"] = labels
+    with pytest.raises(FileContentError, match="it has no dataset 'labels' of integers"):
+        read_clusters(tmp_path / "c.h5")
+
+
+def test_lengths_that_disagree_in_a_file(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", CLUSTERS)
+    with h5py.File(tmp_path / "c.h5", "r+") as file:
+        del file["paths"]
+        file["paths"] = ["a"]
+    with pytest.raises(FileContentError, match="is damaged: 1 paths for 3 labels"):
+        read_clusters(tmp_path / "c.h5")
