@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +16,7 @@ __all__ = [
     "ForceOption",
     "JsonOption",
     "LabelsDatasetOption",
+    "MemoryOption",
     "QuietOption",
 ]
 
@@ -34,6 +36,27 @@ LabelsDatasetOption = Annotated[
     typer.Option(
         "--labels-dataset",
         help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if there.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parse_bytes(text: str) -> int:
+    """Turn "1.5GB" into a number of bytes."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)B?\s*", text, re.IGNORECASE)
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(f"{text!r}; expected a size such as 500MB or 1.5GB")
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+MemoryOption = Annotated[
+    Any,
+    typer.Option(
+        "--memory",
+        parser=parse_bytes,
+        metavar="SIZE",
+        help="Stream features that are larger than this, e.g. [cyan]1GB[/]. [default: half of the machine's memory]",
         rich_help_panel=INPUT_PANEL,
     ),
 ]

@@ -1,5 +1,6 @@
-"""scikit-learn-style estimators."""
+"""scikit-learn-style estimators: ours and the paper's baselines."""
 
+from cceclust.estimators.baselines import MIADM, MIGD, CCEByPGD, KMeans, SeLa
 from cceclust.estimators.cce_clusterer import CCEClusterer
 
-__all__ = ["CCEClusterer"]
+__all__ = ["MIADM", "MIGD", "CCEByPGD", "CCEClusterer", "KMeans", "SeLa"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.pseudo_labels import EMSolver
@@ -14,6 +14,7 @@ from cceclust.training.objectives import SelfLabeling
 __all__ = ["CCEClusterer"]
 
 
+@dataclass(eq=False, repr=False)
 class CCEClusterer(SoftmaxClusterer):
     """Cluster features with a linear softmax head trained by collision cross-entropy.
 
@@ -48,7 +49,8 @@ class CCEClusterer(SoftmaxClusterer):
     max_epochs : int or "auto", default="auto"
         How often each row is seen at most. "auto" makes about 800 steps, and at least 10 epochs.
     tol : float, default=1e-4
-        Training stops when no head's mean loss has fallen by this part of itself in three epochs. 0 trains to the end.
+        After half of the epochs, training stops when no head's mean loss has fallen by this part of itself in three
+        epochs. 0 trains to the end.
     standardize : bool, default=True
         Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
     n_jobs : int, optional
@@ -101,42 +103,8 @@ class CCEClusterer(SoftmaxClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        fairness: float = 10.0,
-        prior: ArrayLike | None = None,
-        weight_decay: float | Literal["auto"] = "auto",
-        learning_rate: float = 0.5,
-        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
-        batch_size: int = 250,
-        solver_iterations: int = 20,
-        n_init: int = 10,
-        max_epochs: int | Literal["auto"] = "auto",
-        tol: float = 1e-4,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            fairness=fairness,
-            prior=prior,
-            weight_decay=weight_decay,
-            learning_rate=learning_rate,
-            learning_rate_schedule=learning_rate_schedule,
-            batch_size=batch_size,
-            solver_iterations=solver_iterations,
-            n_init=n_init,
-            max_epochs=max_epochs,
-            tol=tol,
-            standardize=standardize,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+    fairness: float = 10.0
+    solver_iterations: int = 20
 
     def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
         solver = EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)

@@ -7,7 +7,8 @@ import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,46 +37,29 @@ STEPS = 800
 LEAST_EPOCHS = 10
 
 
+@dataclass(eq=False, repr=False)
 class SoftmaxClusterer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, metaclass=ABCMeta
 ):
-    """Base of the clusterers; see :class:`cceclust.CCEClusterer` for parameters and attributes."""
+    """Base of the clusterers; see :class:`cceclust.CCEClusterer` for parameters and attributes.
 
-    @abstractmethod
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        fairness: float,
-        prior: ArrayLike | None,
-        weight_decay: float | str,
-        learning_rate: float,
-        learning_rate_schedule: str,
-        batch_size: int,
-        solver_iterations: int,
-        n_init: int,
-        max_epochs: int | str,
-        tol: float,
-        standardize: bool,
-        n_jobs: int | None,
-        random_state: int | np.random.RandomState | None,
-        verbose: int,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fairness = fairness
-        self.prior = prior
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.learning_rate_schedule = learning_rate_schedule
-        self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
-        self.n_init = n_init
-        self.max_epochs = max_epochs
-        self.tol = tol
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    A dataclass, because its ``__init__`` does just what scikit-learn wants of a constructor: it assigns.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    prior: ArrayLike | None = None
+    weight_decay: float | Literal["auto"] = "auto"
+    learning_rate: float = 0.5
+    learning_rate_schedule: Literal["cosine", "constant"] = "cosine"
+    batch_size: int = 250
+    n_init: int = 10
+    max_epochs: int | Literal["auto"] = "auto"
+    tol: float = 1e-4
+    standardize: bool = True
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     @abstractmethod
     def _make_objective(self, prior: NDArray[Any]) -> Objective:
@@ -325,8 +309,6 @@ class SoftmaxClusterer(
         check_at_least("n_clusters", self.n_clusters, 1)
         check_at_least("n_init", self.n_init, 1)
         check_at_least("batch_size", self.batch_size, 1)
-        check_at_least("solver_iterations", self.solver_iterations, 1)
-        check_not_negative("fairness", self.fairness)
         check_not_negative("tol", self.tol)
         check_positive("learning_rate", self.learning_rate)
         if self.learning_rate_schedule not in ("cosine", "constant"):

@@ -201,7 +201,8 @@ def train(
             curves.append(np.concatenate([group.epoch_losses() for group in groups]))
             if on_epoch is not None:
                 on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
-            if has_stalled(curves, plan.tol):
+            # While steps are long the loss hovers above what short steps will reach: that is no reason to stop.
+            if 2 * (epoch + 1) > plan.max_epochs and has_stalled(curves, plan.tol):
                 break
     stacks = [group.heads.unstacked() for group in groups]
     return TrainedHeads(

@@ -1,0 +1,200 @@
+"""``cceclust fit``: features in, clusters and a model out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cceclust.cli.console import print_json, task_progress
+from cceclust.cli.options import (
+    OUTPUT_PANEL,
+    DatasetOption,
+    FeaturesArgument,
+    ForceOption,
+    JsonOption,
+    LabelsDatasetOption,
+    MemoryOption,
+    QuietOption,
+)
+from cceclust.cli.summary import print_summary, summarize
+
+METHOD_PANEL = "Method"
+TRAINING_PANEL = "Training"
+METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
+
+
+def check_method(name: str) -> str:
+    """Refuse methods that do not exist."""
+    if name not in METHOD_NAMES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(METHOD_NAMES)}")
+    return name
+
+
+def check_schedule(name: str | None) -> str | None:
+    """Refuse schedules that do not exist."""
+    if name not in (None, "cosine", "constant"):
+        raise typer.BadParameter(f"{name!r} is none of cosine, constant")
+    return name
+
+
+def parse_prior(text: str) -> list[float]:
+    """Turn "0.5,0.3,0.2" into numbers."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}; expected numbers separated by commas, such as 0.5,0.3,0.2") from None
+
+
+def number_or_auto(text: str) -> float | str:
+    """Turn text into a number unless it is "auto"."""
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}; expected a number or 'auto'") from None
+
+
+def count_or_auto(text: str) -> int | str:
+    """Turn text into a whole number unless it is "auto"."""
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}; expected a whole number or 'auto'") from None
+
+
+def method_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the panel on the method."""
+    return typer.Option(*names, rich_help_panel=METHOD_PANEL, **settings)
+
+
+def training_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the panel on training."""
+    return typer.Option(*names, rich_help_panel=TRAINING_PANEL, **settings)
+
+
+METHODS_HELP = (
+    "[cyan]cce[/] (collision cross-entropy by EM), or a baseline of the paper: "
+    "[cyan]cce-pgd[/], [cyan]migd[/], [cyan]sela[/], [cyan]miadm[/], [cyan]kmeans[/]."
+)
+PRIOR_HELP = "Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/], for unbalanced data; equal by default."
+
+
+def fit(
+    features: FeaturesArgument,
+    k: Annotated[int, method_option("--k", "-k", min=1, help="Number of clusters.")],
+    method: Annotated[str, method_option(callback=check_method, help=METHODS_HELP)] = "cce",
+    fairness: Annotated[
+        float | None, method_option(min=0, help="How much the clusters' sizes are held to the prior.")
+    ] = None,
+    prior: Annotated[Any, method_option(parser=parse_prior, metavar="P,P,…", help=PRIOR_HELP)] = None,
+    weight_decay: Annotated[
+        Any, method_option(parser=number_or_auto, metavar="X|auto", help="Weight decay of the head.")
+    ] = None,
+    solver_iterations: Annotated[
+        int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
+    ] = None,
+    standardize: Annotated[
+        bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
+    ] = None,
+    n_init: Annotated[
+        int | None, training_option("--restarts", min=1, help="Random starts; the lowest loss wins.")
+    ] = None,
+    max_epochs: Annotated[
+        Any,
+        training_option("--epochs", parser=count_or_auto, metavar="N|auto", help="How often a row is seen at most."),
+    ] = None,
+    batch_size: Annotated[int | None, training_option(min=1, help="Rows a step.")] = None,
+    learning_rate: Annotated[float | None, training_option(min=0, help="Step size at the start.")] = None,
+    learning_rate_schedule: Annotated[
+        str | None,
+        training_option("--schedule", callback=check_schedule, help="[cyan]cosine[/] or [cyan]constant[/]."),
+    ] = None,
+    tol: Annotated[float | None, training_option(min=0, help="Stop early below this relative improvement.")] = None,
+    seed: Annotated[int, training_option(min=0, help="Same seed, same clusters, to the bit.")] = 0,
+    n_jobs: Annotated[
+        int | None, training_option("--jobs", help="Threads; all cores by default. No effect on the result.")
+    ] = None,
+    dataset: DatasetOption = None,
+    labels_dataset: LabelsDatasetOption = None,
+    memory: MemoryOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Clusters to write: .h5, .csv or .npy. [default: FEATURES.clusters.h5]",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Model to write. [default: FEATURES.model.safetensors]", rich_help_panel=OUTPUT_PANEL),
+    ] = None,
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Also write FEATURES.report.html, to look at.", rich_help_panel=OUTPUT_PANEL),
+    ] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Cluster features: no labels needed.
+
+    Writes the clusters and a model beside the features, and prints a summary. True labels inside the file are not
+    used for clustering; if there are any, the summary says how well the clusters match them.
+    """
+    from cceclust.clustering import fit_file
+
+    chosen = {
+        "fairness": fairness,
+        "prior": prior,
+        "weight_decay": weight_decay,
+        "solver_iterations": solver_iterations,
+        "standardize": standardize,
+        "n_init": n_init,
+        "max_epochs": max_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "learning_rate_schedule": learning_rate_schedule,
+        "tol": tol,
+        "n_jobs": n_jobs,
+    }
+    parameters = {name: value for name, value in chosen.items() if value is not None}
+    refuse_foreign_parameters(method, parameters)
+    with task_progress(quiet=quiet or as_json) as bar:
+        task = bar.add_task("Clustering", total=None, detail="")
+
+        def on_epoch(done: Any) -> None:
+            bar.update(task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}")
+
+        clusters, written = fit_file(
+            features,
+            k,
+            method=method,
+            out=out,
+            model=model,
+            report=report,
+            force=force,
+            dataset=dataset,
+            labels_dataset=labels_dataset,
+            memory=memory,
+            on_epoch=on_epoch,
+            random_state=seed,
+            **parameters,
+        )
+    summary = summarize(clusters, written)
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        print_summary(summary)
+
+
+def refuse_foreign_parameters(method: str, parameters: dict[str, Any]) -> None:
+    """Refuse options that the chosen method has no use for."""
+    from cceclust.clustering import METHODS
+
+    known = METHODS[method]().get_params()
+    for name in parameters:
+        if name not in known:
+            raise typer.BadParameter(f"method {method} has no such parameter", param_hint=f"--{name.replace('_', '-')}")

@@ -1,0 +1,56 @@
+"""``cceclust predict``: a model and features in, clusters out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cceclust.cli.console import print_json
+from cceclust.cli.options import (
+    OUTPUT_PANEL,
+    DatasetOption,
+    FeaturesArgument,
+    ForceOption,
+    JsonOption,
+    LabelsDatasetOption,
+    MemoryOption,
+    QuietOption,
+)
+from cceclust.cli.summary import print_summary, summarize
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that cceclust fit wrote.", metavar="MODEL")],
+    features: FeaturesArgument,
+    dataset: DatasetOption = None,
+    labels_dataset: LabelsDatasetOption = None,
+    memory: MemoryOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Clusters to write: .h5, .csv or .npy. [default: FEATURES.clusters.h5]",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Assign new features to the clusters of a model.
+
+    The features that the model was fitted to get the same labels again.
+    """
+    from cceclust.clustering import predict_file
+
+    clusters, written = predict_file(
+        model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset, memory=memory
+    )
+    summary = summarize(clusters, [written])
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        print_summary(summary)

@@ -1,0 +1,117 @@
+"""The summary of a clustering that ``fit`` and ``predict`` print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cceclust.cli.console import results
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cceclust.files import Clusters
+
+__all__ = ["Summary", "print_summary", "summarize"]
+
+BAR_WIDTH = 30
+MOST_BARS = 40
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a person or a script wants to know of a clustering.
+
+    The figures in `against_labels` are the only ones for which true labels were used.
+    """
+
+    n_samples: int
+    n_clusters: int
+    sizes: list[int]
+    mean_confidence: float
+    loss: float | None
+    restart_losses: list[float] | None
+    diagnostics: dict[str, Any]
+    against_labels: dict[str, float] | None
+    parameters: dict[str, Any]
+    files: list[str]
+
+
+def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
+    """Gather the figures."""
+    import numpy as np
+
+    from cceclust.scoring import score_clusters
+
+    assert clusters.probabilities is not None
+    against_labels = None
+    if clusters.true_labels is not None:
+        scores = score_clusters(clusters.true_labels, clusters.labels)
+        against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
+    n_clusters = clusters.probabilities.shape[1]
+    return Summary(
+        n_samples=len(clusters.labels),
+        n_clusters=n_clusters,
+        sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
+        mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
+        loss=None if clusters.losses is None else float(clusters.losses.min()),
+        restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
+        diagnostics=clusters.diagnostics,
+        against_labels=against_labels,
+        parameters=clusters.parameters,
+        files=[str(path) for path in written],
+    )
+
+
+def print_summary(summary: Summary) -> None:
+    """Print a summary that a person likes to read."""
+    console = results()
+    console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} clusters[/]")
+    console.print(size_table(summary.sizes))
+    console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
+    if summary.restart_losses:
+        console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}")
+    if "seconds" in summary.diagnostics:
+        epochs = f"{summary.diagnostics['n_iter']} epochs"
+        console.print(f"Time             {summary.diagnostics['seconds']:.1f} s, {epochs}")
+    if summary.against_labels is not None:
+        figures = summary.against_labels
+        console.print(
+            f"[green]ACC {figures['accuracy']:.3f}   NMI {figures['nmi']:.3f}   ARI {figures['ari']:.3f}[/]   "
+            "[dim](labels were used for this line only)[/]"
+        )
+    for path in summary.files:
+        console.print(f"Wrote {path}", markup=False, soft_wrap=True)
+
+
+def restarts_text(summary: Summary) -> str:
+    """Say how the restarts compare."""
+    assert summary.restart_losses is not None
+    count = len(summary.restart_losses)
+    if count == 1:
+        return "one restart"
+    text = f"best of {count} restarts (worst {max(summary.restart_losses):.4f})"
+    agreement = summary.diagnostics.get("restart_agreement")
+    return text if agreement is None else f"{text}, which agree to an ARI of {agreement:.2f}"
+
+
+def size_table(sizes: list[int]) -> Table:
+    """Draw the cluster sizes as bars, the largest clusters first when there are too many for a screen."""
+    from rich import box
+    from rich.bar import Bar
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", style="dim")
+    table.add_column()
+    table.add_column(justify="right")
+    order = sorted(range(len(sizes)), key=lambda cluster: -sizes[cluster])
+    shown = range(len(sizes)) if len(sizes) <= MOST_BARS else order[:MOST_BARS]
+    for cluster in shown:
+        bar = Bar(max(sizes), 0, sizes[cluster], width=BAR_WIDTH, color="cyan")
+        table.add_row(str(cluster), bar, f"{sizes[cluster]:,}")
+    if len(sizes) > MOST_BARS:
+        table.add_row("…", "", f"{len(sizes) - MOST_BARS} more")
+    return table

@@ -1,0 +1,275 @@
+"""From a feature file to clusters and a model, and from a model and new features to clusters."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from threadpoolctl import threadpool_limits
+
+from cceclust.errors import InputError
+from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClusterer, KMeans, SeLa
+from cceclust.files import (
+    Clusters,
+    FeatureFile,
+    Model,
+    open_features,
+    read_model,
+    write_clusters,
+    write_model,
+)
+from cceclust.files.atomic import refuse_to_overwrite
+from cceclust.training.engine import EpochReport
+from cceclust.training.heads import row_logits
+from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
+from cceclust.version import __version__
+
+__all__ = ["METHODS", "fit_features", "fit_file", "predict_features", "predict_file"]
+
+METHODS: dict[str, type[Any]] = {
+    "cce": CCEClusterer,
+    "cce-pgd": CCEByPGD,
+    "migd": MIGD,
+    "sela": SeLa,
+    "miadm": MIADM,
+    "kmeans": KMeans,
+}
+
+
+def fit_features(
+    features: FeatureFile,
+    n_clusters: int,
+    *,
+    method: str = "cce",
+    memory: int | None = None,
+    on_epoch: Callable[[EpochReport], None] | None = None,
+    **parameters: Any,
+) -> tuple[Clusters, Model]:
+    """Cluster the rows of a feature file.
+
+    Parameters
+    ----------
+    features : FeatureFile
+        The features. Their labels, if they have any, are only copied.
+    n_clusters : int
+        Number of clusters.
+    method : {"cce", "cce-pgd", "migd", "sela", "miadm", "kmeans"}
+        Which estimator to use; see :data:`METHODS`.
+    memory : int, optional
+        Bytes that features may take. A file that is larger is streamed. By default half of the machine's memory.
+    on_epoch : callable, optional
+        Told after each epoch how it went.
+    **parameters
+        Parameters of the estimator.
+
+    Returns
+    -------
+    clusters : Clusters
+    model : Model
+
+    Examples
+    --------
+    >>> from cceclust.clustering import fit_features
+    >>> from cceclust.files import open_features
+    >>> with open_features("sample_data/digits.h5") as digits:
+    ...     clusters, model = fit_features(digits, 10, random_state=0)
+    >>> clusters.labels.shape, model.coef.shape
+    ((1797,), (10, 64))
+    """
+    estimator = METHODS[method](n_clusters, **parameters)
+    started = time.perf_counter()
+    rows = rows_of(features, memory)
+    if isinstance(estimator, KMeans):
+        if not isinstance(rows, ArrayRows):
+            raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
+        estimator.fit(rows.matrix)
+    else:
+        estimator.fit_rows(rows, on_epoch=on_epoch)
+    seconds = time.perf_counter() - started
+    settings = {"method": method, **estimator.get_params()}
+    model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
+    clusters = label_rows(model, rows, features)
+    clusters.losses = getattr(estimator, "losses_", None)
+    clusters.loss_curves = getattr(estimator, "loss_curves_", None)
+    clusters.diagnostics = {
+        "seconds": round(seconds, 3),
+        "n_iter": int(estimator.n_iter_),
+        "converged": getattr(estimator, "converged_", None),
+        "restart_agreement": getattr(estimator, "restart_agreement_", None),
+        "warnings": getattr(estimator, "problems_", []),
+        "streamed": isinstance(rows, FileRows),
+    }
+    return clusters, model
+
+
+def predict_features(model: Model, features: FeatureFile, *, memory: int | None = None) -> Clusters:
+    """Assign the rows of a feature file to the clusters of a model.
+
+    Parameters
+    ----------
+    model : Model
+        From :func:`fit_features` or :func:`cceclust.files.read_model`.
+    features : FeatureFile
+        Features from the same source as those the model was fitted to.
+    memory : int, optional
+        Bytes that features may take; a file that is larger is streamed.
+
+    Returns
+    -------
+    Clusters
+    """
+    expected = model.coef.shape[1]
+    if features.n_features != expected:
+        raise InputError(
+            f"{features.path} has {features.n_features} features a row, but the model was fitted to {expected}; "
+            "use features from the same source"
+        )
+    return label_rows(model, rows_of(features, memory), features)
+
+
+def fit_file(
+    path: str | Path,
+    n_clusters: int,
+    *,
+    out: Path | None = None,
+    model: Path | None = None,
+    report: bool = False,
+    force: bool = False,
+    dataset: str | None = None,
+    labels_dataset: str | None = None,
+    **settings: Any,
+) -> tuple[Clusters, list[Path]]:
+    """Cluster a feature file and write the clusters, the model and perhaps a report beside it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The features.
+    n_clusters : int
+        Number of clusters.
+    out, model : Path, optional
+        Where to write; by default ``*.clusters.h5`` and ``*.model.safetensors`` beside the features.
+    report : bool
+        Also write ``*.report.html``.
+    force : bool
+        Overwrite files that exist.
+    dataset, labels_dataset : str, optional
+        As in :func:`cceclust.files.open_features`.
+    **settings
+        Passed on to :func:`fit_features`.
+
+    Returns
+    -------
+    clusters : Clusters
+    written : list of Path
+        The files that were written.
+    """
+    path = Path(path)
+    out = out or path.with_suffix(".clusters.h5")
+    model = model or path.with_suffix(".model.safetensors")
+    page = path.with_suffix(".report.html")
+    written = [out, model, *([page] if report else [])]
+    # Better to refuse now than after the work.
+    for target in written:
+        refuse_to_overwrite(target, force=force)
+    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+        clusters, head = fit_features(features, n_clusters, **settings)
+        write_clusters(out, clusters, force=force)
+        write_model(model, head, force=force)
+        if report:
+            # Drawing needs an optional package, which is not asked for without need.
+            from cceclust.report import write_report
+
+            write_report(clusters, page, force=force, features=features)
+    return clusters, written
+
+
+def predict_file(
+    model: str | Path,
+    path: str | Path,
+    *,
+    out: Path | None = None,
+    force: bool = False,
+    dataset: str | None = None,
+    labels_dataset: str | None = None,
+    memory: int | None = None,
+) -> tuple[Clusters, Path]:
+    """Assign a feature file to the clusters of a model file and write the clusters beside it.
+
+    Parameters
+    ----------
+    model, path : str or Path
+        The model and the features.
+    out : Path, optional
+        Where to write; by default ``*.clusters.h5`` beside the features.
+    force : bool
+        Overwrite a file that exists.
+    dataset, labels_dataset : str, optional
+        As in :func:`cceclust.files.open_features`.
+    memory : int, optional
+        As in :func:`predict_features`.
+
+    Returns
+    -------
+    clusters : Clusters
+    written : Path
+    """
+    out = out or Path(path).with_suffix(".clusters.h5")
+    refuse_to_overwrite(out, force=force)
+    head = read_model(model)
+    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+        clusters = predict_features(head, features, memory=memory)
+    write_clusters(out, clusters, force=force)
+    return clusters, out
+
+
+def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
+    """Compute probabilities and labels block by block."""
+    probabilities = np.empty((rows.shape[0], len(model.intercept)), np.float32)
+    labels = np.empty(rows.shape[0], np.int64)
+    with threadpool_limits(1, user_api="blas"):
+        for where, logits in row_logits(model.coef, model.intercept, rows):
+            if not np.isfinite(logits).all():
+                row = where.start + int(np.argmin(np.isfinite(logits).all(axis=1)))
+                raise InputError(f"{features.path}: row {row} contains NaN or infinity; remove or impute such rows")
+            labels[where] = logits.argmax(axis=1)
+            probabilities[where] = softmax(logits, axis=1)
+    return Clusters(
+        labels,
+        probabilities,
+        true_labels=features.labels,
+        paths=features.paths,
+        parameters=model.parameters,
+        provenance=provenance(features),
+    )
+
+
+def rows_of(features: FeatureFile, memory: int | None) -> Rows:
+    """Load the features if they fit, and stream them otherwise."""
+    budget = half_of_the_memory() if memory is None else memory
+    n_samples, n_features = features.shape
+    loaded_bytes = n_samples * n_features * (8 if features.dtype == np.float64 else 4)
+    return in_memory(features.array()) if loaded_bytes <= budget else FileRows(features, budget)
+
+
+def half_of_the_memory() -> int:
+    """Return half of the machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def provenance(features: FeatureFile) -> dict[str, Any]:
+    """Say where features came from."""
+    return {
+        "features": str(Path(features.path).resolve()),
+        "dataset": features.dataset,
+        "tool": f"cceclust {__version__}",
+        **{name: value for name, value in features.attributes.items() if name not in STAMPED},
+    }
+
+
+STAMPED = ("format", "format_version", "tool_version", "complete")

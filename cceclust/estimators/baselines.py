@@ -1,0 +1,155 @@
+"""The methods the paper compares with, on the same engine and behind the same interface.
+
+Parameters and attributes that are not described here are those of :class:`cceclust.CCEClusterer`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import cluster
+
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer, check_not_negative
+from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
+from cceclust.training.objectives import MutualInformation, SelfLabeling
+
+__all__ = ["MIADM", "MIGD", "CCEByPGD", "KMeans", "SeLa"]
+
+
+class KMeans(cluster.KMeans):
+    """scikit-learn's K-means, with its assignment also written as a linear head.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_clusters, n_features)
+        Twice the centres.
+    intercept_ : ndarray of shape (n_clusters,)
+        Minus the centres' squared lengths: ``argmax(x · coef_ᵀ + intercept_)`` is the nearest centre.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cceclust.estimators import KMeans
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> model = KMeans(2, random_state=0).fit(X)
+    >>> bool(((X @ model.coef_.T + model.intercept_).argmax(axis=1) == model.labels_).all())
+    True
+    """
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """Twice the centres."""
+        return np.asarray(2 * self.cluster_centers_)
+
+    @property
+    def intercept_(self) -> NDArray[Any]:
+        """Minus the centres' squared lengths."""
+        return np.asarray(-(self.cluster_centers_**2).sum(axis=1))
+
+
+@dataclass(eq=False, repr=False)
+class MIGD(SoftmaxClusterer):
+    """Mutual information by gradient descent: mean H(σ) + w KL(σ̄ ‖ u), eq. 1 of arXiv:2303.07321.
+
+    Parameters
+    ----------
+    fairness : float, default=1.3
+        w.
+
+    References
+    ----------
+    Bridle, Heading and MacKay, "Unsupervised classifiers, mutual information and phantom targets", NIPS 1991.
+    Krause, Perona and Gomes, "Discriminative clustering by regularized information maximization", NIPS 2010.
+    """
+
+    fairness: float = 1.3
+
+    def _make_objective(self, prior: NDArray[Any]) -> MutualInformation:
+        check_not_negative("fairness", self.fairness)
+        return MutualInformation(prior, self.fairness)
+
+
+@dataclass(eq=False, repr=False)
+class SeLa(SoftmaxClusterer):
+    """Self-labeling with one-hot pseudo-labels of balanced sizes, found by optimal transport; eq. 3 of the paper.
+
+    Parameters
+    ----------
+    sharpness : float, default=25.0
+        The power of the probabilities in Sinkhorn's algorithm.
+    solver_iterations : int, default=20
+        Sinkhorn iterations a batch.
+
+    References
+    ----------
+    Asano, Rupprecht and Vedaldi, "Self-labelling via simultaneous clustering and representation learning", ICLR 2020.
+    """
+
+    sharpness: float = 25.0
+    solver_iterations: int = 20
+
+    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+        solver = OptimalTransportSolver(
+            prior=prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
+        )
+        return SelfLabeling(solver, collision=False)
+
+
+@dataclass(eq=False, repr=False)
+class MIADM(SoftmaxClusterer):
+    """Self-labeling by Shannon's cross-entropy and alternating directions: mean H(y, σ) + λ KL(ȳ ‖ u), eq. 4.
+
+    Parameters
+    ----------
+    fairness : float, default=1.0
+        λ.
+    solver_iterations : int, default=20
+        Iterations a batch.
+
+    References
+    ----------
+    Jabi, Pedersoli, Mitiche and Ben Ayed, "Deep clustering: On the link between discriminative models and K-means",
+    TPAMI 2021.
+    """
+
+    fairness: float = 1.0
+    solver_iterations: int = 20
+
+    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+        solver = AlternatingDirectionSolver(
+            fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0
+        )
+        return SelfLabeling(solver, collision=False)
+
+
+@dataclass(eq=False, repr=False)
+class CCEByPGD(SoftmaxClusterer):
+    """Collision cross-entropy with the other order of the divergence, L_CCE (eq. 11), by projected gradient descent.
+
+    Parameters
+    ----------
+    fairness : float, default=10.0
+        λ.
+    step_size : float, default=5.0
+        Step size of the projected gradient descent.
+    solver_iterations : int, default=100
+        Its steps a batch.
+    """
+
+    fairness: float = 10.0
+    step_size: float = 5.0
+    solver_iterations: int = 100
+
+    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+        solver = PGDSolver(
+            fairness=self.fairness,
+            prior=prior,
+            loss="cce",
+            step_size=self.step_size,
+            max_iter=self.solver_iterations,
+            tol=0.0,
+        )
+        return SelfLabeling(solver)
