@@ -314,7 +314,7 @@ class SoftmaxClusterer(
         if self.learning_rate_schedule not in ("cosine", "constant"):
             raise InputError(f"learning_rate_schedule={self.learning_rate_schedule!r}; expected 'cosine' or 'constant'")
         if self.weight_decay == "auto":
-            weight_decay = WEIGHT_DECAY_AT_2048 * np.sqrt(n_features / 2048)
+            weight_decay = self.automatic_weight_decay(n_features)
         else:
             check_not_negative("weight_decay", self.weight_decay)
             weight_decay = float(self.weight_decay)
@@ -333,6 +333,11 @@ class SoftmaxClusterer(
             weight_decay=weight_decay,
             tol=self.tol,
         )
+
+    @staticmethod
+    def automatic_weight_decay(n_features: int) -> float:
+        """Return the weight decay that "auto" stands for."""
+        return float(WEIGHT_DECAY_AT_2048 * np.sqrt(n_features / 2048))
 
     def _prior(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the expected part of each cluster."""
