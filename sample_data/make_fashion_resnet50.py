@@ -12,12 +12,25 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cceclust.files import open_features, write_features
 from cceclust.files.images import open_images
 from cceclust.torch import extract_features
 
 N_IMAGES = 2000
 TARGET = Path(__file__).parent / "fashion-resnet50.h5"
+
+# Of the 10 bits of a float16's mantissa 8 are kept: an error of 0.1 % that no clustering notices, and a file that
+# compresses to less than 6 MB.
+DROPPED_BITS = 2
+
+
+def round_mantissas(features: NDArray[np.float16]) -> NDArray[np.float16]:
+    """Round to fewer bits, half up; all features are positive and far below the largest float16."""
+    bits = features.view(np.uint16) + np.uint16(1 << (DROPPED_BITS - 1))
+    return (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float16)
 
 
 def main() -> None:
@@ -42,10 +55,10 @@ def main() -> None:
                 "input": f"{options.images.name} (first {N_IMAGES})",
                 "source": "Fashion-MNIST test images, https://github.com/zalandoresearch/fashion-mnist",
                 "licence": "MIT, © 2017 Zalando SE",
+                "rounding": f"{DROPPED_BITS} of the 10 bits of the mantissas are zero, to make the file small",
             }
-            write_features(
-                TARGET, features.array(), labels=features.labels, attributes=attributes, compress=True, force=True
-            )
+            rounded = round_mantissas(features.array())
+            write_features(TARGET, rounded, labels=features.labels, attributes=attributes, compress=True, force=True)
 
 
 if __name__ == "__main__":
