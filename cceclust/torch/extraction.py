@@ -114,7 +114,7 @@ def extract_features(
     force : bool
         Overwrite a file that was made from something else.
     progress : callable, optional
-        Called with the number of images done and of all images.
+        Called with the number of images done and of all images: at the start and after every batch.
 
     Returns
     -------
@@ -249,6 +249,8 @@ def store_features(
 ) -> None:
     """Run all batches through the network while others are being decoded and written."""
     n_done, n_images = partial.images_done, len(batches.images)
+    report = progress or (lambda n_done, n_images: None)
+    report(n_done, n_images)
     writes: deque[Future[None]] = deque()
     with ThreadPoolExecutor(max_workers=1) as writer:
         for batch in decoded_ahead(batches, workers, device):
@@ -259,8 +261,7 @@ def store_features(
             if len(writes) > BATCHES_TO_WRITE:
                 writes.popleft().result()
             n_done += len(batch.pixels)
-            if progress is not None:
-                progress(n_done, n_images)
+            report(n_done, n_images)
         for write in writes:
             write.result()
 

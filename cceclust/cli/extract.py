@@ -1,0 +1,175 @@
+"""``cceclust extract``: from images to a feature file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cceclust.cli.console import print_json, print_warning, results, task_progress
+from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, ForceOption, JsonOption, QuietOption
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from cceclust.torch.extraction import Extraction
+
+NETWORK_PANEL = "Network"
+SPEED_PANEL = "Speed"
+SKIPPED_SHOWN = 10
+
+
+def extract(
+    images: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip or .tar, an array "
+            "of images (.npy, .npz, .h5), idx files, batches of CIFAR-10/100 or STL-10.",
+            metavar="IMAGES",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The feature file (.h5) to write.", rich_help_panel=OUTPUT_PANEL),
+    ],
+    split: Annotated[
+        Literal["train", "test", "unlabeled"] | None,
+        typer.Option(
+            help="Which batches of a data set's folder to read; by default all labelled ones.",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Read only the first images.", rich_help_panel=INPUT_PANEL)
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the images inside a .npz or .h5 file; by default 'images' or the only ones.",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
+    labels_dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the labels inside a .npz or .h5 file; by default 'labels' if it is there.",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
+    on_error: Annotated[
+        Literal["skip", "fail"],
+        typer.Option(help="Leave out images that cannot be read, or stop.", rich_help_panel=INPUT_PANEL),
+    ] = "skip",
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="resnet18, resnet50, resnet50-v1 (strides as in Keras), or a .pt2 file saved by torch.export.",
+            rich_help_panel=NETWORK_PANEL,
+        ),
+    ] = "resnet50",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="IMAGENET1K_V1 (the default), IMAGENET1K_V2 (resnet50), or a .pth or .safetensors file.",
+            rich_help_panel=NETWORK_PANEL,
+        ),
+    ] = None,
+    size: Annotated[
+        int, typer.Option(min=1, help="Side of the network's input in pixels.", rich_help_panel=NETWORK_PANEL)
+    ] = 224,
+    dtype: Annotated[
+        Literal["float32", "float16"], typer.Option(help="Type of the features.", rich_help_panel=OUTPUT_PANEL)
+    ] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.", rich_help_panel=SPEED_PANEL)] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"],
+        typer.Option(help="Of the network; auto is float32 on the CPU, half on a GPU.", rich_help_panel=SPEED_PANEL),
+    ] = "auto",
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="By default chosen for the device.", rich_help_panel=SPEED_PANEL)
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, help="Decoding processes; by default chosen for the device.", rich_help_panel=SPEED_PANEL),
+    ] = None,
+    restart: Annotated[
+        bool,
+        typer.Option("--restart", help="Start over, not where an earlier run stopped.", rich_help_panel=OUTPUT_PANEL),
+    ] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Turn images into features with a frozen network, for [bold]fit[/].
+
+    Stopped or killed, the same command goes on where it was; the file is the same in the end.
+    """
+    from cceclust.files.images import open_images
+    from cceclust.torch.extraction import extract_features, usual_workers
+
+    collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+    with task_progress(quiet=quiet or as_json, unit="images") as bar:
+        extraction = extract_features(
+            collection,
+            output,
+            backbone=backbone,
+            weights=weights,
+            size=size,
+            device=device,
+            precision=precision,
+            batch_size=batch_size,
+            workers=usual_workers(device, len(collection)) if workers is None else workers,
+            dtype=dtype,
+            on_error=on_error,
+            restart=restart,
+            force=force,
+            progress=report_to(bar),
+        )
+    if as_json:
+        print_json(extraction)
+    elif not quiet:
+        print_extraction(extraction)
+
+
+def report_to(bar: Progress) -> Callable[[int, int], None]:
+    """Return a function that moves the bar and tells the speed."""
+    task = bar.add_task("Extracting", total=None, detail="")
+    began: tuple[float, int] | None = None
+
+    def report(n_done: int, n_images: int) -> None:
+        nonlocal began
+        now = time.monotonic()
+        if began is None:
+            # What earlier runs did must not count as this one's speed.
+            began = (now, n_done)
+            bar.reset(task, total=n_images, completed=n_done, detail="")
+        else:
+            speed = (n_done - began[1]) / max(now - began[0], 1e-9)
+            bar.update(task, completed=n_done, detail=f"{speed:.1f} images/s")
+
+    return report
+
+
+def print_extraction(extraction: Extraction) -> None:
+    """Say what was done and what to do next."""
+    console = results()
+    shape = f"{extraction.n_rows:,} × {extraction.n_features:,} {extraction.dtype}"
+    how = ""
+    if extraction.n_resumed == extraction.n_images:
+        how = "; was complete already (--restart would start over)"
+    elif extraction.n_resumed:
+        how = f"; went on from image {extraction.n_resumed:,} of {extraction.n_images:,}"
+    console.print(f"{extraction.target}: {shape}{how}", markup=False)
+    if extraction.skipped:
+        print_warning(
+            f"{len(extraction.skipped):,} of {extraction.n_images:,} images could not be read and have no row:"
+        )
+        for reason in extraction.skipped[:SKIPPED_SHOWN]:
+            print_warning(reason)
+        if len(extraction.skipped) > SKIPPED_SHOWN:
+            print_warning(f"… all of them are in the dataset 'skipped' of {extraction.target}")
+    clusters = "K" if extraction.n_classes is None else extraction.n_classes
+    console.print(f"Next: cceclust fit --k {clusters} {extraction.target}", markup=False)
