@@ -300,6 +300,8 @@ def score_without_labels(
     values = as_labels(labels, "labels")
     clustered = ~is_missing(values)
     softmax = None if probabilities is None else np.asarray(probabilities)
+    if softmax is not None and (softmax.ndim != 2 or len(softmax) != len(values)):
+        raise InputError(f"probabilities have shape {softmax.shape}; expected ({len(values)}, n_clusters)")
     sizes = np.unique(values[clustered], return_counts=True)[1]
     n_clusters = max(len(sizes), softmax.shape[1] if softmax is not None else 0)
     n_empty = n_clusters - len(sizes)

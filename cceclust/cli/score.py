@@ -62,26 +62,30 @@ def score(
 def print_scores(scores: FileScores) -> None:
     """Print tables, the most telling first."""
     console = results()
-    console.print(scores.path, style="bold", markup=False)
+    tables: dict[str, Table] = {}
     judged = scores.with_labels
     if judged is not None:
-        console.print(key_figures(judged))
+        tables["Against the true labels"] = key_figures(judged)
         if judged.n_classes <= MOST_CLASSES_LISTED:
-            console.print(class_table(judged))
+            tables["Classes and the clusters that stand for them"] = class_table(judged)
         fits = judged.n_clusters * CELL_WIDTH + label_width(judged) <= console.width
         if judged.n_clusters <= MOST_COLUMNS_OF_A_MATRIX and fits:
-            console.print(confusion_table(judged))
+            tables["Rows of each class (down) in each cluster (across)"] = confusion_table(judged)
         else:
-            console.print(worst_confusions_table(judged))
-    console.print(label_free_table(scores.without_labels))
+            tables["Most frequent confusions"] = worst_confusions_table(judged)
+    tables["Without labels"] = label_free_table(scores.without_labels)
+    console.print(scores.path, markup=False)
+    for title, table in tables.items():
+        console.print(f"\n[bold]{title}[/]")
+        console.print(table)
 
 
-def plain_table(title: str, *headers: str) -> Table:
+def plain_table(*headers: str) -> Table:
     """Return an empty table: names to the left, numbers to the right."""
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_header=bool(headers))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, show_header=bool(headers))
     for position, header in enumerate(headers or ("", "")):
         table.add_column(header, justify="right" if position else "left")
     return table
@@ -89,7 +93,7 @@ def plain_table(title: str, *headers: str) -> Table:
 
 def key_figures(scores: Scores) -> Table:
     """Tabulate the figures that sum everything up."""
-    table = plain_table("Against the true labels")
+    table = plain_table()
     table.add_row("accuracy", f"[bold green]{scores.accuracy:.4f}[/]")
     table.add_row("NMI", f"{scores.nmi:.4f}")
     table.add_row("ARI", f"{scores.ari:.4f}")
@@ -106,9 +110,7 @@ def class_table(scores: Scores) -> Table:
     """Tabulate recall and precision of every class."""
     from rich.text import Text
 
-    table = plain_table(
-        "Classes and the clusters that stand for them", "class", "cluster", "rows", "recall", "precision"
-    )
+    table = plain_table("class", "cluster", "rows", "recall", "precision")
     for entry in scores.classes:
         table.add_row(
             Text(str(entry.label)),
@@ -127,9 +129,10 @@ def label_width(scores: Scores) -> int:
 
 def confusion_table(scores: Scores) -> Table:
     """Tabulate the matched confusion matrix, each cell coloured by its share of the class."""
+    from rich.markup import escape
     from rich.text import Text
 
-    table = plain_table("Rows of each class (down) in each cluster (across)", "", *map(str, scores.clusters))
+    table = plain_table("", *map(escape, map(str, scores.clusters)))
     for row, entry in enumerate(scores.classes):
         cells = [
             Text(f"{count:,}" if count else "·", style=cell_style(count / entry.size, is_hit=row == column))
@@ -157,7 +160,7 @@ def worst_confusions_table(scores: Scores) -> Table:
     from cceclust.scoring import worst_confusions
 
     stands_for = {entry.cluster: str(entry.label) for entry in scores.classes}
-    table = plain_table("Most frequent confusions", "class", "in cluster", "which stands for", "rows")
+    table = plain_table("class", "in cluster", "which stands for", "rows")
     for label, cluster, count in worst_confusions(scores, WORST_CONFUSIONS):
         table.add_row(Text(str(label)), Text(str(cluster)), Text(stands_for.get(cluster, "no class")), f"{count:,}")
     return table
@@ -165,7 +168,7 @@ def worst_confusions_table(scores: Scores) -> Table:
 
 def label_free_table(scores: LabelFreeScores) -> Table:
     """Tabulate what can be said without labels."""
-    table = plain_table("Without labels")
+    table = plain_table()
     figures = {
         "loss": scores.loss,
         "mean confidence": scores.mean_confidence,

@@ -37,7 +37,8 @@ def ticks(low: float, high: float, n: int = 5) -> list[float]:
         return [low]
     magnitude = 10.0 ** np.floor(np.log10((high - low) / n))
     step = next(factor * magnitude for factor in (1, 2, 2.5, 5, 10) if (high - low) / (factor * magnitude) <= n + 1)
-    return [float(round(k * step, 12)) for k in range(int(np.ceil(low / step - 1e-9)), int(high / step + 1e-9) + 1)]
+    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
+    return [float(round(k * step, 12)) for k in range(first, last + 1)]
 
 
 def plot(

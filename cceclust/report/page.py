@@ -60,12 +60,12 @@ def write_report(
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
-    source = Path(clusters) if not isinstance(clusters, Clusters) else target
+    source = None if isinstance(clusters, Clusters) else Path(clusters)
     if not isinstance(clusters, Clusters):
         clusters = read_clusters(clusters)
-    opened = open_features_of(clusters, source) if features is None else None
+    opened = open_features_of(clusters, source or target) if features is None else None
     try:
-        html = page(clusters, source, features or opened)
+        html = page(summarize(clusters, features or opened), source, features or opened, (source or target).parent)
     finally:
         if opened is not None:
             opened.close()
@@ -73,9 +73,9 @@ def write_report(
         part.write_text(html, encoding="utf-8")
 
 
-def page(clusters: Clusters, source: Path, features: FeatureFile | None) -> str:
+def page(summary: Summary, source: Path | None, features: FeatureFile | None, folder: Path) -> str:
     """Return the whole page."""
-    summary = summarize(clusters, features)
+    folders = [Path(), folder] + ([features.path.parent] if features is not None else [])
     parts = [
         key_figures(summary),
         warnings_of(summary),
@@ -83,10 +83,11 @@ def page(clusters: Clusters, source: Path, features: FeatureFile | None) -> str:
         point_map(summary, features),
         element("div", cluster_sizes(summary), class_scores(summary), class_="columns"),
         confusion_matrix(summary),
-        thumbnails(summary, ImageFinder(image_folders(clusters, source, features))),
-        origins(clusters),
+        thumbnails(summary, ImageFinder(folders)),
+        origins(summary.clusters),
     ]
-    title = f"Clusters of {Path(str(clusters.provenance.get('features') or source)).name}"
+    name = Path(str(summary.clusters.provenance.get("features") or source or "")).name
+    title = f"Clusters of {name}" if name else "Clusters"
     head = [
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -128,16 +129,6 @@ def warnings_of(summary: Summary) -> Html:
     if not messages:
         return Html("")
     return element("ul", *(element("li", message) for message in messages), class_="warnings", role="note")
-
-
-def image_folders(clusters: Clusters, source: Path, features: FeatureFile | None) -> list[Path]:
-    """Return where relative paths of images may start: here, at the images' root, beside the files."""
-    stated = [clusters.provenance.get(name) for name in ("root", "source", "images")]
-    if features is not None:
-        stated += [features.attributes.get(name) for name in ("root", "source", "images")]
-    roots = [Path(root) for root in stated if isinstance(root, str)]
-    beside = [source.parent] + ([features.path.parent] if features is not None else [])
-    return [Path(), *roots, *beside]
 
 
 def origins(clusters: Clusters) -> Html:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
         raise InputError(
             f"{features.path} has {features.n_samples:,} rows, the clustering {n_rows:,}; is it another's?"
         )
+    if clusters.paths is None and features is not None:
+        clusters = replace(clusters, paths=features.paths)
     label_free = score_without_truth(clusters, features)
     values, codes = cluster_codes(clusters.labels, label_free.n_clusters)
     truth = clusters.true_labels

@@ -75,8 +75,9 @@ def thumbnails(summary: Summary, finder: ImageFinder) -> Html:
     shown = sorted(shown[:MOST_CLUSTERS])
     try:
         groups = [cluster_images(summary, position, finder, images_a_row(len(shown))) for position in shown]
-    except MissingExtraError as error:
-        return card("Images", note=f"Not shown: {error}", wide=True, anchor="images")
+    except MissingExtraError:
+        note = "Not shown, because reading images needs Pillow: pip install 'cceclust[report]'"
+        return card("Images", note=note, wide=True, anchor="images")
     found = [group for group in groups if group]
     if not found:
         note = f"None of the images could be opened; the first was looked for at {paths[0]}."

@@ -1,0 +1,47 @@
+"""``cceclust report`` writes the page it was asked for, and nothing over another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cceclust.cli.main import run
+from cceclust.files import Clusters, write_clusters
+
+
+@pytest.fixture
+def clusters(tmp_path, monkeypatch):
+    """Write a small cluster file into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write_clusters("a.clusters.h5", Clusters(np.array([0, 1, 1, 0]), true_labels=np.array([5, 6, 6, 6])))
+    return tmp_path
+
+
+def test_it_writes_the_page_and_says_where(clusters, capsys):
+    assert run(["report", "a.clusters.h5", "-o", "page.html"]) == 0
+    assert "page.html" in capsys.readouterr().out
+    assert "75.0" in (clusters / "page.html").read_text("utf-8")
+
+
+def test_by_default_the_page_is_report_html_in_this_folder(clusters, capsys):
+    assert run(["report", "a.clusters.h5", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert (clusters / "report.html").is_file()
+
+
+def test_an_existing_page_is_kept_unless_forced(clusters, capsys):
+    (clusters / "report.html").write_text("mine")
+    assert run(["report", "a.clusters.h5"]) == 1
+    assert "--force" in capsys.readouterr().err
+    assert (clusters / "report.html").read_text() == "mine"
+    assert run(["report", "a.clusters.h5", "--force"]) == 0
+    assert (clusters / "report.html").read_text("utf-8") != "mine"
+
+
+@pytest.mark.parametrize(("name", "content"), [("absent.h5", None), ("labels.csv", "label\n1\n"), ("a.h5", "nonsense")])
+def test_bad_input_is_one_line(clusters, capsys, name, content):
+    if content is not None:
+        (clusters / name).write_text(content)
+    assert run(["report", name]) == 1
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (clusters / "report.html").exists()
