@@ -22,8 +22,9 @@ def report(
 ) -> None:
     """Write a page that shows what a clustering found.
 
-    One HTML file without scripts that needs no network: key figures, loss curves, sizes, confidence, a map of the
-    points, the confusion matrix if true labels are known, images of every cluster if the features came from images.
+    One HTML file without scripts that needs no network: key figures, loss
+    curves, sizes, confidence, a map of the points, the confusion matrix if
+    true labels are known, images if the features came from images.
     """
     from cceclust.report import write_report
 

@@ -42,9 +42,11 @@ def score(
 ) -> None:
     """Say how good clusters are, with true labels or without.
 
-    With labels: accuracy under the best matching of clusters to classes, NMI, ARI, purity, recall and precision of
-    every class, and the confusion matrix. Rows labelled -1 or empty are left out and counted. Without: loss,
-    confidence, balance of the sizes, silhouette, agreement of the restarts.
+    With labels: accuracy under the best matching of clusters to classes, NMI,
+    ARI, purity, recall and precision of every class, the confusion matrix.
+    Rows labelled -1 or empty are left out and counted.
+
+    Without: loss, confidence, balance of the sizes, silhouette, stability.
     """
     from cceclust.files.scores import score_file
 

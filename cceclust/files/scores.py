@@ -55,6 +55,13 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
     Returns
     -------
     FileScores
+
+    Examples
+    --------
+    >>> from cceclust.files.scores import score_file
+    >>> score_file("sample_data/digits.h5")
+    Traceback (most recent call last):
+    cceclust.errors.FileContentError: sample_data/digits.h5 holds features, not clusters; ...
     """
     path = Path(path)
     clusters = read_any_clusters(path)

@@ -133,12 +133,14 @@ def warnings_of(summary: Summary) -> Html:
 
 def origins(clusters: Clusters) -> Html:
     """Tabulate how the clustering came about."""
-    groups = {"Parameters": clusters.parameters, "Diagnostics": clusters.diagnostics, "Provenance": clusters.provenance}
+    # Warnings stand on top of the page already.
+    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "warnings"}
+    groups = {"Parameters": clusters.parameters, "Diagnostics": diagnostics, "Provenance": clusters.provenance}
     tables = [
         facts_table(
-            name, {key.replace("_", " "): as_text(value) for key, value in facts.items() if value not in (None, [])}
+            title, {name.replace("_", " "): as_text(value) for name, value in facts.items() if value is not None}
         )
-        for name, facts in groups.items()
+        for title, facts in groups.items()
         if facts
     ]
     if not tables:

@@ -23,11 +23,12 @@ WIDTH, HEIGHT = 1120, 840
 MARGIN = 0.03
 MOST_POINTS = 100_000
 MOST_POINTS_OF_FEATURES = 10_000
-# Logits beyond e⁻¹⁶ of the largest say no more about where a point lies, only stretch the map.
-SMALLEST_PROBABILITY = 1e-7
+# Far smaller ones say no more about where a point lies, only stretch the map; larger limits draw streaks into it.
+SMALLEST_PROBABILITY = 1e-12
 OPACITY_LEVELS = 18
 MOST_NAMES = 40
-NAME_WIDTH, NAME_HEIGHT = 0.13, 0.05
+# Of a letter and of a line, as shares of the picture.
+LETTER_WIDTH, NAME_HEIGHT = 0.016, 0.05
 NAME_SHIFTS = (0.0, 0.05, -0.05, 0.1, -0.1)
 
 
@@ -133,21 +134,22 @@ def one_map(
     )
     labels = [
         element("span", names[code], style=f"left:{100 * x:.1f}%;top:{100 * y:.1f}%", aria_hidden="true")
-        for code, x, y in name_places(projection.places, codes)
+        for code, x, y in name_places(projection.places, codes, max(map(len, names), default=0))
     ]
     frame = element("div", picture, *labels, class_="map")
     return element("figure", element("figcaption", title), frame)
 
 
-def name_places(places: NDArray[np.float64], codes: NDArray[np.intp]) -> list[tuple[int, float, float]]:
+def name_places(places: NDArray[np.float64], codes: NDArray[np.intp], longest: int) -> list[tuple[int, float, float]]:
     """Return where to write the names of the largest groups; one that finds no room stays unnamed."""
     present, sizes = np.unique(codes[codes >= 0], return_counts=True)
+    width = LETTER_WIDTH * (longest + 2)
     named: list[tuple[int, float, float]] = []
     for code in present[np.argsort(-sizes, kind="stable")][:MOST_NAMES]:
         x, y = np.median(places[codes == code], axis=0)
         # The nearest free height, if one is near; far from its points a name would mislead.
         for shift in NAME_SHIFTS:
-            if not any(abs(x - left) < NAME_WIDTH and abs(y + shift - top) < NAME_HEIGHT for _, left, top in named):
+            if not any(abs(x - left) < width and abs(y + shift - top) < NAME_HEIGHT for _, left, top in named):
                 named.append((int(code), float(x), float(y + shift)))
                 break
     return named

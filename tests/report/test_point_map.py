@@ -61,7 +61,7 @@ def test_a_class_has_the_colour_of_its_cluster():
 
 def test_names_do_not_overlap():
     places = np.random.default_rng(0).uniform(0.4, 0.6, (600, 2))
-    named = name_places(places, np.arange(600) % 6)
+    named = name_places(places, np.arange(600) % 6, longest=12)
     assert len(named) >= 4
     tops = sorted(top for _, _, top in named)
     assert min(np.diff(tops)) > 0.03
