@@ -36,7 +36,7 @@ from cceclust.compiled import compiled
 from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
 from cceclust.pseudo_labels.validation import (
     as_prior,
-    check_max_iter,
+    check_count,
     check_non_negative,
     uniform_unless_given,
 )
@@ -53,7 +53,7 @@ kernel = compiled(reorder_sums=True, error_model="numpy")
 SMALLEST = 0
 # what pseudo-labels and δ stay above: far from the denormals, which are slow and imprecise;
 FLOOR = 1
-# the largest λ u / ȳ, which only points without weight come near (their y may be far above ȳ);
+# the largest λ u / ȳ: only an absurd λ and an all but empty cluster come near;
 HIGHEST = 2
 # the deviation of a sum from 1 that one more Newton step, which squares it, brings below rounding.
 SETTLED = 3
@@ -139,7 +139,7 @@ class EMSolver:
     def __post_init__(self) -> None:
         check_non_negative(self.fairness, "fairness")
         check_non_negative(self.tol, "tol")
-        check_max_iter(self.max_iter)
+        check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
     def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWorkspace:
@@ -189,7 +189,7 @@ def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWork
         per_point=np.empty((7, n_points), dtype),
         per_cluster=np.empty((2, n_clusters), dtype),
         mean_pseudo_label=np.empty(n_clusters, np.float64),
-        limits=np.array([smallest, smallest**0.8, smallest**-0.65, precision**0.57], dtype),
+        limits=np.array([smallest, smallest**0.8, smallest**-0.95, precision**0.57], dtype),
     )
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.validation import (
     as_prior,
-    check_max_iter,
+    check_count,
     check_non_negative,
     check_positive,
     uniform_unless_given,
@@ -72,7 +72,7 @@ class OptimalTransportSolver:
     def __post_init__(self) -> None:
         check_positive(self.sharpness, "sharpness")
         check_non_negative(self.tol, "tol")
-        check_max_iter(self.max_iter)
+        check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
     def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:

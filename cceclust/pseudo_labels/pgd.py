@@ -21,7 +21,7 @@ from cceclust.compiled import compiled
 from cceclust.errors import InputError
 from cceclust.pseudo_labels.validation import (
     as_prior,
-    check_max_iter,
+    check_count,
     check_non_negative,
     check_positive,
     uniform_unless_given,
@@ -75,7 +75,7 @@ class PGDSolver:
         check_non_negative(self.fairness, "fairness")
         check_non_negative(self.tol, "tol")
         check_positive(self.step_size, "step_size")
-        check_max_iter(self.max_iter)
+        check_count(self.max_iter, "max_iter")
         if self.loss not in ("cce+", "cce"):
             raise InputError(f"loss must be 'cce+' or 'cce', got {self.loss!r}")
         object.__setattr__(self, "prior", as_prior(self.prior))
@@ -230,9 +230,14 @@ def _project(labels: FloatArray, per_point: FloatArray) -> None:
         y = labels[k]
         for i in range(n):
             largest[i] = y[i] if y[i] > largest[i] else largest[i]
-    # Only coordinates less than 1 below the largest can stay positive; the threshold rises from there.
+    # Only coordinates less than 1 below the largest can stay positive. Counted from the largest, huge ones keep
+    # the digits that matter.
+    for k in range(n_clusters):
+        y = labels[k]
+        for i in range(n):
+            y[i] -= largest[i]
     for i in range(n):
-        threshold[i] = largest[i] - one
+        threshold[i] = -one
     for _ in range(n_clusters + 1):
         for i in range(n):
             total[i] = zero

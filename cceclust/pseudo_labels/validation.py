@@ -14,7 +14,7 @@ __all__ = [
     "as_distributions",
     "as_prior",
     "as_weights",
-    "check_max_iter",
+    "check_count",
     "check_non_negative",
     "check_positive",
     "uniform_unless_given",
@@ -104,7 +104,7 @@ def check_positive(value: float, name: str) -> None:
         raise InputError(f"{name} must be a finite number above 0, got {value!r}")
 
 
-def check_max_iter(max_iter: int) -> None:
+def check_count(value: int, name: str) -> None:
     """Refuse what is not a whole number of at least 0."""
-    if not isinstance(max_iter, int | np.integer) or max_iter < 0:
-        raise InputError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")

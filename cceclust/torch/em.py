@@ -58,7 +58,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
     # Zeros, which EM could not leave, are lifted where the prior is positive.
-    floor = torch.where(pull > 0, smallest**0.8, 0.0).to(probabilities)
+    floor = smallest**0.8 * (pull > 0).to(probabilities)
     largest = probabilities.amax(dim=1, keepdim=True)
     gap = (largest - probabilities) / largest
     is_largest = gap == 0
@@ -67,8 +67,8 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
     labels = torch.maximum(probabilities, floor)
     delta = torch.zeros_like(largest)
     for _ in range(n_iterations):
-        mean = labels.mean(dim=0)
-        coefficient = torch.where(pull > 0, pull / mean.clamp_min(smallest), 0.0) * labels
+        attraction = pull / labels.mean(dim=0).clamp_min(smallest)
+        coefficient = attraction.clamp_max(smallest**-0.95) * labels
         reach = 1 + coefficient.sum(dim=1, keepdim=True)
         bound = _lower_bound(coefficient, gap, reach, is_largest).clamp_min(smallest**0.8)
         delta = torch.maximum(delta, bound)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import as_prior, check_max_iter, check_non_negative
+from cceclust.pseudo_labels.validation import as_prior, check_count, check_non_negative
 from cceclust.torch.em import estimate_pseudo_labels
 
 __all__ = ["CollisionCrossEntropy", "SelfLabelingLoss", "collision_cross_entropy"]
@@ -106,7 +106,7 @@ class SelfLabelingLoss(nn.Module):
         super().__init__()
         check_non_negative(fairness, "fairness")
         check_non_negative(view_weight, "view_weight")
-        check_max_iter(n_iterations)
+        check_count(n_iterations, "n_iterations")
         self.fairness = float(fairness)
         self.n_iterations = int(n_iterations)
         self.view_weight = float(view_weight)

@@ -1,0 +1,69 @@
+"""Bad input is refused with one message that names the value and where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cceclust import estimate_pseudo_labels
+from cceclust.errors import InputError
+from cceclust.pseudo_labels import EMSolver
+
+GOOD = np.full((4, 2), 0.5)
+
+
+def with_value(value, position=(2, 1)):
+    array = GOOD.copy()
+    array[position] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        (with_value(0.7), "the sum of probabilities at row 2 is 1.2, not 1"),
+        (with_value(-0.25), "probabilities at row 2, column 1 is -0.25, negative"),
+        (with_value(np.nan), "probabilities at row 2, column 1 is nan, not a finite number"),
+        (with_value(np.inf), "probabilities at row 2, column 1 is inf, not a finite number"),
+        (np.stack([GOOD, with_value(0.7)]), "the sum of probabilities at restart 1, row 2 is 1.2, not 1"),
+        (np.full(3, 1 / 3), r"got shape \(3,\)"),
+        (np.empty((0, 3)), r"got shape \(0, 3\)"),
+        ([["a", "b"]], "must hold numbers, got dtype <U1"),
+    ],
+)
+def test_bad_probabilities_are_named(probabilities, message):
+    with pytest.raises(InputError, match=message):
+        estimate_pseudo_labels(probabilities)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prior": [0.2, 0.3, 0.5]}, "prior has 3 entries, but there are 2 clusters"),
+        ({"prior": [0.2, 0.2]}, "the sum of prior at row 0 is 0.4, not 1"),
+        ({"prior": [[0.5, 0.5]]}, r"prior must have shape \(n_clusters,\), got shape \(1, 2\)"),
+        ({"prior": [1.5, -0.5]}, "prior at row 0, column 1 is -0.5, negative"),
+        ({"sample_weight": [1, 1]}, r"sample_weight must have shape \(4,\), got shape \(2,\)"),
+        ({"sample_weight": [1, 1, -2, 1]}, "sample_weight at row 2 is -2, negative"),
+        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 everywhere"),
+        ({"initial": np.full((4, 3), 1 / 3)}, r"initial has shape \(4, 3\), but probabilities have shape \(4, 2\)"),
+        ({"initial": with_value(0.9)}, "the sum of initial at row 2 is 1.4, not 1"),
+        ({"fairness": -1}, "fairness must be a finite number of at least 0, got -1"),
+        ({"fairness": np.nan}, "fairness must be a finite number of at least 0, got nan"),
+        ({"tol": -1e-3}, "tol must be a finite number of at least 0, got -0.001"),
+        ({"max_iter": 2.5}, "max_iter must be a whole number of at least 0, got 2.5"),
+        ({"max_iter": -1}, "max_iter must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        estimate_pseudo_labels(GOOD, **options)
+
+
+def test_input_errors_are_value_errors():
+    with pytest.raises(ValueError):
+        EMSolver(fairness=-1)
+
+
+def test_lists_and_integers_are_taken():
+    np.testing.assert_array_equal(estimate_pseudo_labels([[1, 0], [0, 1]]).pseudo_labels.round(6), np.eye(2))
