@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -173,7 +172,7 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
             return load_file(path)
         try:
             state: Any = torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError:
+        except Exception:  # damaged pickles raise nearly anything
             raise FileContentError(
                 f"{path} is refused: it is damaged, or holds more than tensors, which could run code when loaded"
             ) from None

@@ -1,0 +1,494 @@
+"""Extraction: the right rows, the same file whatever happens on the way, and changed inputs refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn import functional
+
+from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.files import open_features
+from cceclust.files.images import open_images
+from cceclust.torch import extract_features, weights
+from cceclust.torch.preprocessing import MEAN, STANDARD_DEVIATION, normalize, resize_and_crop
+
+N_IMAGES = 42
+DAMAGED = (5, 17)
+SIZE = 16
+
+
+class TinyNetwork(nn.Module):
+    """A convolution and what follows it, with the names that a ResNet uses."""
+
+    def __init__(self, n_classes: None = None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 5, stride=4, bias=False)
+        self.bn1 = nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.relu(self.bn1(self.conv1(x))).flatten(1)
+
+
+@pytest.fixture(autouse=True)
+def tiny_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(weights.BACKBONES, "tiny", TinyNetwork)
+
+
+@pytest.fixture
+def tiny_weights(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    save_file(TinyNetwork().state_dict(), tmp_path / "tiny.safetensors")
+    return tmp_path / "tiny.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of two classes of images, two of which are damaged."""
+    generator = np.random.default_rng(0)
+    for number in range(N_IMAGES):
+        file = tmp_path / "images" / ("even" if number < 20 else "odd") / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shape = (int(generator.integers(8, 40)), int(generator.integers(8, 40)), 3)
+        Image.fromarray(generator.integers(0, 256, shape, np.uint8)).save(file)
+        if number in DAMAGED:
+            file.write_bytes(file.read_bytes()[:60])
+    return tmp_path / "images"
+
+
+def extract(folder: Path, target: Path, tiny_weights: Path, **options: object) -> None:
+    options = {"backbone": "tiny", "weights": tiny_weights, "size": SIZE, "batch_size": 4} | options
+    extract_features(open_images(folder), target, **options)  # type: ignore[arg-type]
+
+
+class TestResult:
+    def test_rows_equal_the_network_applied_to_each_image_alone(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        extract(folder, tmp_path / "features.h5", tiny_weights)
+        images = open_images(folder)
+        network = TinyNetwork().eval()
+        weights.load_weights(network, tiny_weights)
+        with open_features(tmp_path / "features.h5") as features, torch.inference_mode():
+            assert features.shape == (N_IMAGES - 2, 4 * 3 * 3)
+            assert features.dtype == np.float32
+            kept = [index for index in range(N_IMAGES) if index not in DAMAGED]
+            for row, index in enumerate(kept):
+                pixels = torch.tensor(resize_and_crop(images.read(index), SIZE)).permute(2, 0, 1) / 255
+                mean, deviation = (torch.tensor(values)[:, None, None] for values in (MEAN, STANDARD_DEVIATION))
+                expected = network(((pixels - mean) / deviation)[None])[0].numpy()
+                np.testing.assert_allclose(features.read([row])[0], expected, atol=1e-5)
+            assert images.paths is not None
+            assert features.paths is not None
+            assert features.labels is not None
+            assert features.paths.tolist() == images.paths[kept].tolist()
+            assert features.labels.tolist() == [Path(path).parent.name for path in features.paths]
+
+    def test_damaged_images_are_listed_and_leave_no_row(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        result = extract_features(
+            open_images(folder), tmp_path / "features.h5", backbone="tiny", weights=tiny_weights, size=SIZE
+        )
+        assert (result.n_images, result.n_rows) == (N_IMAGES, N_IMAGES - 2)
+        assert [reason.split(".png")[0][-2:] for reason in result.skipped] == ["05", "17"]
+        with h5py.File(tmp_path / "features.h5") as file:
+            assert file["skipped"].asstr()[...].tolist() == result.skipped
+            assert np.isfinite(file["features"][...]).all()
+
+    def test_a_damaged_image_stops_the_run_if_asked_to(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        with pytest.raises(FileContentError, match=r"05\.png is not a readable image.*--on-error skip"):
+            extract(folder, tmp_path / "features.h5", tiny_weights, on_error="fail")
+        assert not (tmp_path / "features.h5").exists()
+        # The same work goes on once such images may be left out.
+        extract(folder, tmp_path / "features.h5", tiny_weights)
+
+    def test_nothing_but_damaged_images_is_refused(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        for file in folder.rglob("*.png"):
+            file.write_bytes(b"rubbish")
+        with pytest.raises(FileContentError, match="none of the 42 images"):
+            extract(folder, tmp_path / "features.h5", tiny_weights)
+
+    def test_provenance_is_in_the_attributes(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float16")
+        with open_features(tmp_path / "features.h5") as features:
+            attributes = features.attributes
+            assert features.dtype == np.float16
+        assert attributes["backbone"] == "tiny"
+        assert attributes["weights"] == "tiny.safetensors"
+        assert attributes["weights_sha256"] == weights.sha256(tiny_weights)
+        assert attributes["image_size"] == SIZE
+        assert attributes["input"] == str(folder)
+        assert attributes["input_count"] == N_IMAGES
+        assert attributes["torch_version"] == torch.__version__
+        assert attributes["complete"] is True
+        assert {"preprocessing", "tool_version", "precision", "device"} <= set(attributes)
+
+    def test_workers_do_not_change_a_bit(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        files = []
+        for workers in (0, 2):
+            extract(folder, tmp_path / "features.h5", tiny_weights, workers=workers, restart=True)
+            files.append((tmp_path / "features.h5").read_bytes())
+        assert files[0] == files[1]
+
+    def test_progress_counts_every_image(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        seen: list[tuple[int, int]] = []
+        extract(folder, tmp_path / "f.h5", tiny_weights, batch_size=20, progress=lambda *counts: seen.append(counts))
+        assert seen == [(0, N_IMAGES), (20, N_IMAGES), (40, N_IMAGES), (N_IMAGES, N_IMAGES)]
+
+    def test_features_that_overflow_are_refused(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        huge = TinyNetwork().state_dict()
+        huge["conv1.weight"] *= 1e8
+        save_file(huge, tiny_weights)
+        with pytest.raises(InputError, match="NaN or infinity"):
+            extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float16")
+        extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float32", restart=True)
+
+
+# Runs extractions in forks of itself, so that torch is imported once, and kills them: each time after as many seconds,
+# or at as many file operations, as the next line of its input says. An endless number lets one finish.
+VICTIM = """
+import os, signal, sys, time
+from pathlib import Path
+from cceclust.files.images import open_images
+from cceclust.torch import extract_features, weights
+import torch
+folder, target, weights_file, how, batch_size = sys.argv[1:]
+torch.set_num_threads(1)
+
+class TinyNetwork(torch.nn.Module):
+    def __init__(self, n_classes=None):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(3, 4, 5, stride=4, bias=False)
+        self.bn1 = torch.nn.BatchNorm2d(4)
+    def forward(self, x):
+        return torch.relu(self.bn1(self.conv1(x))).flatten(1)
+
+weights.BACKBONES["tiny"] = TinyNetwork
+
+def extract():
+    extract_features(
+        open_images(folder), target, backbone="tiny", weights=weights_file, size=16, batch_size=int(batch_size),
+        progress=lambda done, of: time.sleep(0.005 if how == "seconds" else 0),
+    )
+
+def die_after_file_operations(count):
+    left = [count]
+    def watch(event, arguments):
+        if event in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "fcntl.flock"):
+            if target in str(arguments[0]) or event == "fcntl.flock":
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(watch)
+
+for line in sys.stdin:
+    amount = float(line)
+    child = os.fork()
+    if child == 0:
+        if how == "operations":
+            die_after_file_operations(amount)
+        extract()
+        os._exit(0)
+    if how == "seconds":
+        deadline = time.monotonic() + amount
+        while time.monotonic() < deadline and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            time.sleep(0.001)
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(status, flush=True)
+"""
+
+
+class Victim:
+    """The process that runs and kills extractions of one folder to one target."""
+
+    def __init__(self, folder: Path, target: Path, tiny_weights: Path, how: str, batch_size: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", VICTIM, str(folder), str(target), str(tiny_weights), how, str(batch_size)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, amount: float) -> bool:
+        """Run until the kill, and tell whether the extraction was quicker."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{amount}\n")
+        self.process.stdin.flush()
+        status = int(self.process.stdout.readline())
+        assert status in (0, -signal.SIGKILL)
+        return status == 0
+
+    def __enter__(self) -> Victim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks")
+class TestKills:
+    def undisturbed(self, folder: Path, target: Path, tiny_weights: Path, batch_size: int) -> bytes:
+        """Return the bytes of a run that nobody disturbed."""
+        extract(folder, target, tiny_weights, batch_size=batch_size)
+        content = target.read_bytes()
+        target.unlink()
+        return content
+
+    def test_killed_at_random_moments_it_ends_with_the_same_file(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        generator = np.random.default_rng(0)
+        target = tmp_path / "features.h5"
+        whole = self.undisturbed(folder, target, tiny_weights, batch_size=4)
+        n_kills = n_files = 0
+        with Victim(folder, target, tiny_weights, "seconds", batch_size=4) as victim:
+            while n_kills < 40 or n_files < 2:
+                finished = victim.run(generator.uniform(0.01, 0.15))
+                n_kills += not finished
+                assert target.exists() or not finished
+                if finished:
+                    n_files += 1
+                    assert target.read_bytes() == whole
+                    assert sorted(path.name for path in tmp_path.iterdir() if "features" in path.name) == [target.name]
+                    target.unlink()
+
+    def test_killed_at_any_file_operation_it_ends_with_the_same_file(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        target = tmp_path / "features.h5"
+        whole = self.undisturbed(folder, target, tiny_weights, batch_size=20)
+        operation = n_kills = 0
+        with Victim(folder, target, tiny_weights, "operations", batch_size=20) as victim:
+            while not victim.run(operation):
+                n_kills += 1
+                if target.exists():
+                    assert target.read_bytes() == whole
+                assert victim.run(float("inf"))
+                assert target.read_bytes() == whole
+                assert not (tmp_path / "features.h5.part").exists()
+                target.unlink()
+                operation += 1
+        assert n_kills > 10, n_kills
+
+
+class TestGoingOn:
+    def stop_after(self, n_images: int, folder: Path, target: Path, tiny_weights: Path, **options: object) -> None:
+        """Begin an extraction and interrupt it."""
+
+        def interrupt(n_done: int, _: int) -> None:
+            if n_done >= n_images:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            extract(folder, target, tiny_weights, progress=interrupt, **options)
+
+    def test_an_interrupted_run_goes_on_where_it_was(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        target = tmp_path / "features.h5"
+        self.stop_after(20, folder, target, tiny_weights)
+        result = extract_features(
+            open_images(folder), target, backbone="tiny", weights=tiny_weights, size=SIZE, batch_size=4
+        )
+        assert result.n_resumed == 20
+
+    def test_half_written_rows_and_lines_are_cut_off(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        target = tmp_path / "features.h5"
+        extract(folder, target, tiny_weights)
+        whole = target.read_bytes()
+        target.unlink()
+        for torn in (b'{"images": 24, "ro', b'{"images": 24, "rows": 22, "columns": 36, "skipped": []}', b"\0\0\0"):
+            self.stop_after(20, folder, target, tiny_weights)
+            with (tmp_path / "features.h5.part" / "journal.jsonl").open("ab") as file:
+                file.write(torn)
+            with (tmp_path / "features.h5.part" / "features.bin").open("ab") as file:
+                file.write(b"half a row")
+            extract(folder, target, tiny_weights)
+            assert target.read_bytes() == whole
+            target.unlink()
+
+    def test_rows_that_never_reached_the_disk_are_made_again(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        target = tmp_path / "features.h5"
+        self.stop_after(20, folder, target, tiny_weights)
+        rows = tmp_path / "features.h5.part" / "features.bin"
+        os.truncate(rows, rows.stat().st_size - 1)
+        seen: list[int] = []
+        extract(folder, target, tiny_weights, progress=lambda n_done, _: seen.append(n_done))
+        assert seen[0] == 16
+
+    def test_a_finished_run_is_not_repeated(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        target = tmp_path / "features.h5"
+        extract(folder, target, tiny_weights)
+        before = target.stat()
+        result = extract_features(
+            open_images(folder), target, backbone="tiny", weights=tiny_weights, size=SIZE, batch_size=4
+        )
+        assert result.n_resumed == N_IMAGES
+        assert len(result.skipped) == 2
+        assert target.stat() == before
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ("image", "input_fingerprint was"),
+            ("weights", "weights_sha256 was"),
+            ("size", "image_size was 16, is 20"),
+            ("dtype", "dtype was 'float32', is 'float16'"),
+        ],
+    )
+    def test_changes_are_refused_until_a_restart(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path, change: str, told: str
+    ) -> None:
+        target = tmp_path / "features.h5"
+        self.stop_after(20, folder, target, tiny_weights)
+        options: dict[str, object] = (
+            {"size": 20} if change == "size" else {"dtype": "float16"} if change == "dtype" else {}
+        )
+        if change == "image":
+            Image.new("RGB", (9, 9)).save(folder / "even" / "01.png")
+        elif change == "weights":
+            torch.manual_seed(1)
+            save_file(TinyNetwork().state_dict(), tiny_weights)
+        with pytest.raises(InputError, match=f"{told}.*--restart"):
+            extract(folder, target, tiny_weights, **options)
+        extract(folder, target, tiny_weights, restart=True, **options)
+        with open_features(target) as features:
+            assert features.n_samples == N_IMAGES - 2
+
+    def test_a_file_made_from_something_else_is_kept_unless_forced(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        target = tmp_path / "features.h5"
+        extract(folder, target, tiny_weights)
+        for options in ({"dtype": "float16"}, {"dtype": "float16", "restart": True}):
+            with pytest.raises(TargetExistsError, match="--force"):
+                extract(folder, target, tiny_weights, **options)
+        extract(folder, target, tiny_weights, dtype="float16", force=True)
+        with open_features(target) as features:
+            assert features.dtype == np.float16
+
+    def test_two_runs_at_once_do_not_mix(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        def second_run(*_: int) -> None:
+            extract(folder, tmp_path / "features.h5", tiny_weights)
+
+        with pytest.raises(FileError, match="another process"):
+            extract(folder, tmp_path / "features.h5", tiny_weights, progress=second_run)
+
+    def test_nothing_of_the_partial_file_is_mistaken_for_features(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        self.stop_after(20, folder, tmp_path / "features.h5", tiny_weights)
+        assert not (tmp_path / "features.h5").exists()
+        journal = tmp_path / "features.h5.part" / "journal.jsonl"
+        entries = [json.loads(line) for line in journal.read_text().splitlines()]
+        assert entries[-1]["rows"] == 18
+
+
+class TestExportedNetworks:
+    def export(self, path: Path, network: nn.Module, n_images: int, *, any_number: bool) -> Path:
+        shapes = ({0: torch.export.Dim.DYNAMIC},) if any_number else None
+        program = torch.export.export(network.eval(), (torch.zeros(n_images, 3, SIZE, SIZE),), dynamic_shapes=shapes)
+        torch.export.save(program, path)
+        return path
+
+    @pytest.mark.parametrize("any_number", [True, False])
+    def test_give_the_same_features_with_a_free_and_a_fixed_batch_size(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path, any_number: bool
+    ) -> None:
+        network = TinyNetwork()
+        weights.load_weights(network, tiny_weights)
+        exported = self.export(tmp_path / "tiny.pt2", network, 5, any_number=any_number)
+        extract(folder, tmp_path / "expected.h5", tiny_weights)
+        extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None)
+        with open_features(tmp_path / "expected.h5") as expected, open_features(tmp_path / "features.h5") as features:
+            np.testing.assert_allclose(features.array(), expected.array(), atol=1e-5)
+            assert features.attributes["batch_size"] == (4 if any_number else 5)
+        with pytest.raises(InputError, match=f"use --size {SIZE}"):
+            extract(folder, tmp_path / "other.h5", tiny_weights, backbone=exported, weights=None, size=20)
+
+    def test_that_return_no_vectors_are_refused(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        exported = self.export(tmp_path / "images.pt2", nn.Conv2d(3, 2, 1), 4, any_number=False)
+        with pytest.raises(InputError, match=r"returns \(4, 2, 16, 16\).*expected vectors"):
+            extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"size": 0}, "size=0"),
+            ({"batch_size": 0}, "batch_size=0"),
+            ({"workers": -1}, "workers=-1"),
+            ({"dtype": "int8"}, "dtype='int8'"),
+            ({"on_error": "ignore"}, "on_error='ignore'"),
+            ({"precision": "float8"}, "precision='float8'"),
+            ({"device": "tpu9000"}, "device='tpu9000'"),
+            ({"device": "cuda:77"}, "device='cuda:77' is not there"),
+        ],
+    )
+    def test_bad_values_are_named(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path, options: dict[str, object], message: str
+    ) -> None:
+        with pytest.raises(InputError, match=message):
+            extract(folder, tmp_path / "features.h5", tiny_weights, **options)
+
+    def test_a_target_that_cannot_be_written_is_refused_before_any_work(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path
+    ) -> None:
+        with pytest.raises(FileError, match="no directory"):
+            extract(folder, tmp_path / "nowhere" / "features.h5", tiny_weights)
+        with pytest.raises(InputError, match=r"ends in \.h5"):
+            extract(folder, tmp_path / "features.csv", tiny_weights)
+
+    def test_half_precision_is_close_to_full(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        for precision in ("float32", "bfloat16"):
+            extract(folder, tmp_path / f"{precision}.h5", tiny_weights, precision=precision)
+        with open_features(tmp_path / "float32.h5") as full, open_features(tmp_path / "bfloat16.h5") as half:
+            assert not np.array_equal(full.array(), half.array())
+            np.testing.assert_allclose(half.array(), full.array(), atol=0.05)
+
+
+class TestPreprocessing:
+    def test_large_images_show_their_middle_and_small_ones_all(self) -> None:
+        image = np.zeros((256, 256, 3), np.uint8)
+        image[16:-16, 16:-16] = 255
+        assert (resize_and_crop(image, 224) == 255).all()
+        small = np.zeros((32, 32, 3), np.uint8)
+        small[:, 16:] = 255
+        enlarged = resize_and_crop(small, 224)
+        assert (enlarged[:, :100] == 0).all()
+        assert (enlarged[:, -100:] == 255).all()
+
+    def test_the_long_side_is_cropped_evenly(self) -> None:
+        image = np.zeros((32, 96, 3), np.uint8)
+        image[:, 32:64] = 255
+        assert (resize_and_crop(image, 64)[:, 2:-2] == 255).all()
+
+    def test_shrinking_averages_instead_of_picking_pixels(self) -> None:
+        checks = (255 * (np.indices((512, 512)).sum(axis=0) % 2)).astype(np.uint8)
+        shrunk = resize_and_crop(np.repeat(checks[..., None], 3, axis=2), 56)
+        assert np.abs(shrunk.astype(int) - 127).max() < 8
+
+    @pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 2), (224, 224), (255, 3000)])
+    def test_odd_shapes_give_the_wanted_size(self, shape: tuple[int, int]) -> None:
+        assert resize_and_crop(np.zeros((*shape, 3), np.uint8), 224).shape == (224, 224, 3)
+
+    def test_normalised_input_has_channels_last_in_memory(self) -> None:
+        pixels = torch.randint(0, 256, (2, 8, 8, 3), dtype=torch.uint8)
+        x = normalize(pixels)
+        assert x.shape == (2, 3, 8, 8)
+        assert x.is_contiguous(memory_format=torch.channels_last)
+        expected = (pixels[1, 2, 3, 0] / 255 - MEAN[0]) / STANDARD_DEVIATION[0]
+        assert float(x[1, 0, 2, 3]) == pytest.approx(float(expected), abs=1e-5)

@@ -1,0 +1,140 @@
+"""Weights: by name with a checked download, from files that cannot run code, with names that must fit."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.torch import weights
+from cceclust.torch.weights import load_backbone, load_weights, resnet18
+
+
+@pytest.fixture(scope="module")
+def state() -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    return resnet18().state_dict()
+
+
+def features_of_noise(path: Path) -> torch.Tensor:
+    noise = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        features: torch.Tensor = load_backbone("resnet18", path).network(noise)
+    return features
+
+
+def test_pth_and_safetensors_with_and_without_fc_give_the_same_network(
+    tmp_path: Path, state: dict[str, torch.Tensor]
+) -> None:
+    headless = {name: values for name, values in state.items() if not name.startswith("fc.")}
+    torch.save(state, tmp_path / "full.pth")
+    torch.save({"state_dict": headless, "epoch": 3}, tmp_path / "headless.pth")
+    save_file(headless, tmp_path / "headless.safetensors")
+    first, *others = (features_of_noise(file) for file in sorted(tmp_path.iterdir()))
+    assert float(first.abs().max()) > 0
+    for other in others:
+        assert torch.equal(first, other)
+
+
+def test_counters_of_training_batches_may_be_missing(tmp_path: Path, state: dict[str, torch.Tensor]) -> None:
+    save_file({k: v for k, v in state.items() if "num_batches" not in k}, tmp_path / "old.safetensors")
+    features_of_noise(tmp_path / "old.safetensors")
+
+
+def test_names_that_do_not_fit_are_listed(tmp_path: Path, state: dict[str, torch.Tensor]) -> None:
+    wrong = dict(state)
+    wrong["encoder.conv1.weight"] = wrong.pop("conv1.weight")
+    save_file(wrong, tmp_path / "wrong.safetensors")
+    with pytest.raises(FileContentError, match=r"missing: conv1\.weight; unexpected: encoder\.conv1\.weight"):
+        load_backbone("resnet18", tmp_path / "wrong.safetensors")
+
+
+def test_shapes_that_do_not_fit_are_told(tmp_path: Path, state: dict[str, torch.Tensor]) -> None:
+    save_file(state | {"conv1.weight": torch.zeros(64, 1, 7, 7)}, tmp_path / "grey.safetensors")
+    with pytest.raises(
+        FileContentError, match=r"conv1\.weight has the shape \(64, 1, 7, 7\), expected \(64, 3, 7, 7\)"
+    ):
+        load_weights(resnet18(), tmp_path / "grey.safetensors")
+
+
+def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    class Attack:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "broken-in"),)
+
+    torch.save({"conv1.weight": Attack()}, tmp_path / "attack.pth")
+    with pytest.raises(FileContentError, match="could run code"):
+        load_backbone("resnet18", tmp_path / "attack.pth")
+    assert not (tmp_path / "broken-in").exists()
+
+
+@pytest.mark.parametrize("name", ["damaged.pth", "damaged.safetensors", "damaged.pt2"])
+def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"rubbish" * 10)
+    arguments = (tmp_path / name,) if name.endswith("pt2") else ("resnet18", tmp_path / name)
+    with pytest.raises(FileContentError, match="damaged"):
+        load_backbone(*arguments)
+
+
+def test_what_is_no_state_dict_is_refused(tmp_path: Path) -> None:
+    torch.save([1, 2], tmp_path / "list.pth")
+    with pytest.raises(FileContentError, match="no state dict"):
+        load_backbone("resnet18", tmp_path / "list.pth")
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="resnet18, resnet50, resnet50-v1"):
+        load_backbone("resnet99")
+    with pytest.raises(InputError, match="IMAGENET1K_V1, IMAGENET1K_V2"):
+        load_backbone("resnet50", "IMAGENET22K")
+    with pytest.raises(InputError, match="none is official"):
+        load_backbone("resnet50-v1")
+    with pytest.raises(InputError, match="brings its own weights"):
+        load_backbone("network.pt2", "IMAGENET1K_V1")
+
+
+class TestOfficialWeights:
+    @pytest.fixture
+    def server(self, tmp_path: Path, state: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Return a folder that stands for the server, with one file whose name ends in its digest."""
+        folder = tmp_path / "server"
+        folder.mkdir()
+        torch.save(state, folder / "new.pth")
+        digest = hashlib.sha256((folder / "new.pth").read_bytes()).hexdigest()
+        file_name = f"resnet18-{digest[:8]}.pth"
+        (folder / "new.pth").rename(folder / file_name)
+        monkeypatch.setattr(weights, "OFFICIAL_URL", folder.as_uri() + "/")
+        monkeypatch.setitem(weights.OFFICIAL_WEIGHTS, "resnet18", {"IMAGENET1K_V1": file_name})
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
+        return folder / file_name
+
+    def test_are_downloaded_once_and_kept(self, server: Path) -> None:
+        backbone = load_backbone("resnet18", "imagenet1k_v1")
+        assert backbone.weights == server.name
+        assert backbone.weights_sha256.startswith(server.stem[-8:])
+        server.unlink()
+        assert load_backbone("resnet18").weights_sha256 == backbone.weights_sha256
+
+    def test_a_download_that_was_tampered_with_is_refused(self, server: Path, tmp_path: Path) -> None:
+        server.write_bytes(server.read_bytes() + b"!")
+        with pytest.raises(FileError, match="invalid hash"):
+            load_backbone("resnet18")
+        assert not list((tmp_path / "cache").rglob("*.pth"))
+
+    def test_a_cached_file_that_was_damaged_is_refused(self, server: Path, tmp_path: Path) -> None:
+        load_backbone("resnet18")
+        cached = next((tmp_path / "cache").rglob("*.pth"))
+        cached.write_bytes(cached.read_bytes()[:-1])
+        with pytest.raises(FileContentError, match="delete it and try again"):
+            load_backbone("resnet18")
+
+    def test_without_a_network_the_error_says_where_to_put_the_file(self, server: Path, tmp_path: Path) -> None:
+        server.unlink()
+        with pytest.raises(FileError, match="put the file at") as caught:
+            load_backbone("resnet18")
+        assert str(tmp_path / "cache" / "hub" / "checkpoints" / server.name) in str(caught.value)
