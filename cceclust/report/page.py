@@ -119,7 +119,7 @@ def warnings_of(summary: Summary) -> Html:
     diagnostics, facts = summary.clusters.diagnostics, summary.label_free
     listed = diagnostics.get("warnings")
     messages = [str(message) for message in listed] if isinstance(listed, list) else []
-    if diagnostics.get("converged") is False:
+    if diagnostics.get("converged") is False and not messages:
         messages.append("The fit stopped before it converged; more epochs may change the clusters.")
     unclustered = len(summary.codes) - facts.n_samples
     if unclustered:

@@ -29,7 +29,7 @@ OPACITY_LEVELS = 18
 MOST_NAMES = 40
 # Of a letter and of a line, as shares of the picture.
 LETTER_WIDTH, NAME_HEIGHT = 0.016, 0.05
-NAME_SHIFTS = (0.0, 0.05, -0.05, 0.1, -0.1)
+NAME_SHIFTS = (0.0, 0.05, -0.05, 0.1, -0.1, 0.15, -0.15)
 
 
 @dataclass(frozen=True)
