@@ -105,7 +105,7 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
     # Scaled by the largest value first, squares neither overflow nor vanish.
     rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
-    return rows.astype(np.float32)
+    return np.asarray(rows, np.float32)
 
 
 @compiled(error_model="numpy")

@@ -6,15 +6,16 @@ Parameters and attributes that are not described here are those of :class:`ccecl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import cluster
 
+from cceclust.estimators.self_labeling_clusterer import SelfLabelingClusterer
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer, check_not_negative
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
-from cceclust.training.objectives import MutualInformation, SelfLabeling
+from cceclust.training.objectives import MutualInformation
 
 __all__ = ["MIADM", "MIGD", "CCEByPGD", "KMeans", "SeLa"]
 
@@ -73,7 +74,7 @@ class MIGD(SoftmaxClusterer):
 
 
 @dataclass(eq=False, repr=False)
-class SeLa(SoftmaxClusterer):
+class SeLa(SelfLabelingClusterer):
     """Self-labeling with one-hot pseudo-labels of balanced sizes, found by optimal transport; eq. 3 of the paper.
 
     Parameters
@@ -88,18 +89,17 @@ class SeLa(SoftmaxClusterer):
     Asano, Rupprecht and Vedaldi, "Self-labelling via simultaneous clustering and representation learning", ICLR 2020.
     """
 
+    collision: ClassVar[bool] = False
     sharpness: float = 25.0
-    solver_iterations: int = 20
 
-    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
-        solver = OptimalTransportSolver(
+    def _make_solver(self, prior: NDArray[Any]) -> OptimalTransportSolver:
+        return OptimalTransportSolver(
             prior=prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
         )
-        return SelfLabeling(solver, collision=False)
 
 
 @dataclass(eq=False, repr=False)
-class MIADM(SoftmaxClusterer):
+class MIADM(SelfLabelingClusterer):
     """Self-labeling by Shannon's cross-entropy and alternating directions: mean H(y, σ) + λ KL(ȳ ‖ u), eq. 4.
 
     Parameters
@@ -115,18 +115,15 @@ class MIADM(SoftmaxClusterer):
     TPAMI 2021.
     """
 
+    collision: ClassVar[bool] = False
     fairness: float = 1.0
-    solver_iterations: int = 20
 
-    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
-        solver = AlternatingDirectionSolver(
-            fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0
-        )
-        return SelfLabeling(solver, collision=False)
+    def _make_solver(self, prior: NDArray[Any]) -> AlternatingDirectionSolver:
+        return AlternatingDirectionSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
 
 
 @dataclass(eq=False, repr=False)
-class CCEByPGD(SoftmaxClusterer):
+class CCEByPGD(SelfLabelingClusterer):
     """Collision cross-entropy with the other order of the divergence, L_CCE (eq. 11), by projected gradient descent.
 
     Parameters
@@ -143,8 +140,8 @@ class CCEByPGD(SoftmaxClusterer):
     step_size: float = 5.0
     solver_iterations: int = 100
 
-    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
-        solver = PGDSolver(
+    def _make_solver(self, prior: NDArray[Any]) -> PGDSolver:
+        return PGDSolver(
             fairness=self.fairness,
             prior=prior,
             loss="cce",
@@ -152,4 +149,3 @@ class CCEByPGD(SoftmaxClusterer):
             max_iter=self.solver_iterations,
             tol=0.0,
         )
-        return SelfLabeling(solver)

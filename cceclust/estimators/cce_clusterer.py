@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.estimators.self_labeling_clusterer import SelfLabelingClusterer
 from cceclust.pseudo_labels import EMSolver
-from cceclust.training.objectives import SelfLabeling
 
 __all__ = ["CCEClusterer"]
 
 
 @dataclass(eq=False, repr=False)
-class CCEClusterer(SoftmaxClusterer):
+class CCEClusterer(SelfLabelingClusterer):
     """Cluster features with a linear softmax head trained by collision cross-entropy.
 
     For every batch, EM finds the pseudo-labels y that minimise the loss L_CCE+ (eq. 12 of arXiv:2303.07321)
@@ -44,6 +43,12 @@ class CCEClusterer(SoftmaxClusterer):
         Rows for which pseudo-labels are found at once.
     solver_iterations : int, default=20
         EM iterations a batch.
+    n_neighbors : int or "auto", default="auto"
+        Nearest neighbours of each row of which one, drawn at random each time, shares its pseudo-label: the label is
+        found for the mean of their two predictions and teaches both. 0 uses none. "auto" uses 10 for dense data in
+        memory of a size for which the graph is both worth having and affordable.
+    neighbor_weight : float, default=1.0
+        Weight of the neighbour beside a weight of 1 for the row itself.
     n_init : int, default=10
         Number of heads that start from different random weights.
     max_epochs : int or "auto", default="auto"
@@ -104,8 +109,7 @@ class CCEClusterer(SoftmaxClusterer):
     """
 
     fairness: float = 10.0
-    solver_iterations: int = 20
+    n_neighbors: int | Literal["auto"] = "auto"
 
-    def _make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
-        solver = EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
-        return SelfLabeling(solver)
+    def _make_solver(self, prior: NDArray[Any]) -> EMSolver:
+        return EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)

@@ -65,6 +65,12 @@ class SoftmaxClusterer(
     def _make_objective(self, prior: NDArray[Any]) -> Objective:
         """Return a new objective for this method's parameters."""
 
+    def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
+        """Return the rows that share each row's pseudo-label; none where there are no pseudo-labels."""
+        if neighbors is not None:
+            raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
+        return None
+
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X.
 
@@ -88,6 +94,7 @@ class SoftmaxClusterer(
         rows: Rows,
         *,
         sample_weight: ArrayLike | None = None,
+        neighbors: ArrayLike | Any = None,
         on_epoch: Callable[[EpochReport], None] | None = None,
     ) -> Self:
         """Cluster rows that need not be in memory.
@@ -98,6 +105,8 @@ class SoftmaxClusterer(
             Such as :class:`cceclust.training.rows.FileRows`.
         sample_weight : array-like of shape (n_samples,), optional
             Importance of each row.
+        neighbors : array-like or sparse matrix, optional
+            As in `fit` of the clusterers that know neighbours. Only for rows in memory.
         on_epoch : callable, optional
             Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
 
@@ -119,6 +128,7 @@ class SoftmaxClusterer(
 
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
+            companions = self._companions(rows, neighbors, weights)
             heads = train(
                 rows,
                 plan,
@@ -126,6 +136,7 @@ class SoftmaxClusterer(
                 standardization,
                 seed=seed,
                 sample_weight=weights,
+                companions=companions,
                 n_threads=n_threads,
                 on_epoch=on_epoch or (print_epoch if self.verbose else None),
             )

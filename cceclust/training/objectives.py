@@ -43,8 +43,9 @@ class SelfLabeling:
     collision : bool
         Train by collision cross-entropy H₂(y, σ) (eq. 10) or else by Shannon's H(y, σ) (eq. 9).
     companion_weight : float
-        Weight of the companions' loss beside a weight of 1 for the points. The two are averaged, so that the
-        learning rate keeps its meaning.
+        Weight of the companions beside a weight of 1 for the points. Pseudo-labels are found for the weighted mean
+        of the two predictions and teach both; the losses are averaged likewise, so that the learning rate keeps its
+        meaning.
     """
 
     def __init__(self, solver: Solver, *, collision: bool = True, companion_weight: float = 1.0) -> None:
@@ -56,15 +57,17 @@ class SelfLabeling:
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
         n_points = len(weights)
-        points = np.ascontiguousarray(probabilities[:, :, :n_points])
-        pseudo_labels, losses = self._solve(self.solver, points, weights)
-        has_companions = probabilities.shape[2] > n_points
-        point_part = 1 / (1 + self.companion_weight) if has_companions else 1.0
         write_gradient = write_collision_gradient if self.collision else write_shannon_gradient
-        write_gradient(points, pseudo_labels, weights, point_part, probabilities[:, :, :n_points])
-        if has_companions:
-            companions = probabilities[:, :, n_points:]
-            write_gradient(companions, pseudo_labels, weights, 1 - point_part, companions)
+        if probabilities.shape[2] == n_points:
+            pseudo_labels, losses = self._solve(self.solver, probabilities, weights)
+            write_gradient(probabilities, pseudo_labels, weights, 1.0, probabilities)
+            return losses
+        points, companions = probabilities[:, :, :n_points], probabilities[:, :, n_points:]
+        own = 1 / (1 + self.companion_weight)
+        shared = own * points + (1 - own) * companions
+        pseudo_labels, losses = self._solve(self.solver, shared.astype(points.dtype), weights)
+        write_gradient(points, pseudo_labels, weights, own, points)
+        write_gradient(companions, pseudo_labels, weights, 1 - own, companions)
         return losses
 
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
