@@ -1,13 +1,13 @@
 """Pseudo-labels y for given probabilities σ: one solver a file, all behind one interface.
 
-==============================  =====================================================  ==========================
-solver                          minimises                                              reference
-==============================  =====================================================  ==========================
-:class:`EMSolver`               L_CCE+ = mean H₂(y, σ) + λ KL(u ‖ ȳ)                   the paper, section 4
-:class:`PGDSolver`              L_CCE+, or L_CCE = mean H₂(y, σ) + λ KL(ȳ ‖ u)         the paper, section 4
-:class:`OptimalTransportSolver`  mean H(y, σ) subject to ȳ = u                         SeLa, arXiv:1911.05371
-:class:`AlternatingDirectionSolver`  mean H(y, σ) + λ KL(ȳ ‖ u)                        MIADM, arXiv:1810.04246
-==============================  =====================================================  ==========================
+===================================  ==============================================  =======================
+solver                               minimises                                       reference
+===================================  ==============================================  =======================
+:class:`EMSolver`                    L_CCE+ = mean H₂(y, σ) + λ KL(u ‖ ȳ)            the paper, section 4
+:class:`PGDSolver`                   L_CCE+, or L_CCE = mean H₂(y, σ) + λ KL(ȳ ‖ u)  the paper, section 4
+:class:`OptimalTransportSolver`      mean H(y, σ) subject to ȳ = u                   SeLa, arXiv:1911.05371
+:class:`AlternatingDirectionSolver`  mean H(y, σ) + λ KL(ȳ ‖ u)                      MIADM, arXiv:1810.04246
+===================================  ==============================================  =======================
 
 :func:`estimate_pseudo_labels` runs EM; :func:`solve_pseudo_labels` runs any of them. Training calls their `solve`
 method on K-major stacks of restarts.

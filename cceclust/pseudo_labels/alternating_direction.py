@@ -19,13 +19,13 @@ raises the loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.validation import (
+    FloatArray,
     as_prior,
     check_count,
     check_non_negative,
@@ -33,8 +33,6 @@ from cceclust.pseudo_labels.validation import (
 )
 
 __all__ = ["AlternatingDirectionSolver", "alternating_direction_stack"]
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
 

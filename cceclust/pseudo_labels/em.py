@@ -35,6 +35,7 @@ import numpy.typing as npt
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
 from cceclust.pseudo_labels.validation import (
+    FloatArray,
     as_prior,
     check_count,
     check_non_negative,
@@ -42,8 +43,6 @@ from cceclust.pseudo_labels.validation import (
 )
 
 __all__ = ["EMSolver", "EMWorkspace", "em_stack", "em_workspace", "estimate_pseudo_labels"]
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 # Without Python's check for division by zero, which would keep the loops from being vectorised.
 kernel = compiled(reorder_sums=True, error_model="numpy")
@@ -189,7 +188,7 @@ def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWork
         per_point=np.empty((7, n_points), dtype),
         per_cluster=np.empty((2, n_clusters), dtype),
         mean_pseudo_label=np.empty(n_clusters, np.float64),
-        limits=np.array([smallest, smallest**0.8, smallest**-0.95, precision**0.57], dtype),
+        limits=np.array([smallest, smallest**0.6, smallest**-0.95, precision**0.57], dtype),
     )
 
 

@@ -12,13 +12,13 @@ SeLa takes the largest entry of each row as a one-hot label; the soft solution i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.validation import (
+    FloatArray,
     as_prior,
     check_count,
     check_non_negative,
@@ -27,8 +27,6 @@ from cceclust.pseudo_labels.validation import (
 )
 
 __all__ = ["OptimalTransportSolver", "sinkhorn_stack"]
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
 

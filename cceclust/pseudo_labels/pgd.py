@@ -12,7 +12,7 @@ of Rⁿ", JOTA 1986), for many points at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
 from cceclust.pseudo_labels.validation import (
+    FloatArray,
     as_prior,
     check_count,
     check_non_negative,
@@ -28,8 +29,6 @@ from cceclust.pseudo_labels.validation import (
 )
 
 __all__ = ["PGDSolver", "pgd_stack"]
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
 

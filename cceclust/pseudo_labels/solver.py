@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import as_distributions, as_weights
+from cceclust.pseudo_labels.validation import FloatArray, as_distributions, as_weights
 
 __all__ = ["PseudoLabels", "Solver", "solve_pseudo_labels"]
 
-FloatArray = npt.NDArray[np.floating[Any]]
 SomeSolver = TypeVar("SomeSolver", bound="Solver")
 
 

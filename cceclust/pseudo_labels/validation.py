@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cceclust.errors import InputError
 
 __all__ = [
+    "FloatArray",
     "as_distributions",
     "as_prior",
     "as_weights",

@@ -58,7 +58,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
     # Zeros, which EM could not leave, are lifted where the prior is positive.
-    floor = smallest**0.8 * (pull > 0).to(probabilities)
+    floor = smallest**0.6 * (pull > 0).to(probabilities)
     largest = probabilities.amax(dim=1, keepdim=True)
     gap = (largest - probabilities) / largest
     is_largest = gap == 0
@@ -70,7 +70,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
         attraction = pull / labels.mean(dim=0).clamp_min(smallest)
         coefficient = attraction.clamp_max(smallest**-0.95) * labels
         reach = 1 + coefficient.sum(dim=1, keepdim=True)
-        bound = _lower_bound(coefficient, gap, reach, is_largest).clamp_min(smallest**0.8)
+        bound = _lower_bound(coefficient, gap, reach, is_largest).clamp_min(smallest**0.6)
         delta = torch.maximum(delta, bound)
         for _ in range(NEWTON_STEPS):
             delta = torch.maximum(_newton_step(coefficient, gap, reach, delta), bound)
