@@ -9,6 +9,7 @@ from cceclust.version import __version__
 
 if TYPE_CHECKING:
     from cceclust.estimators import CCEClusterer
+    from cceclust.neighbors import nearest_neighbors
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
@@ -21,6 +22,7 @@ HOMES = {
     "collision_cross_entropy": "cceclust.objective",
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
     "match_clusters": "cceclust.scoring",
+    "nearest_neighbors": "cceclust.neighbors",
     "score_clusters": "cceclust.scoring",
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "collision_cross_entropy",
     "estimate_pseudo_labels",
     "match_clusters",
+    "nearest_neighbors",
     "score_clusters",
 ]
 

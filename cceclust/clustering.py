@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
@@ -24,12 +25,15 @@ from cceclust.files import (
     write_model,
 )
 from cceclust.files.atomic import refuse_to_overwrite
+from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.neighbors import N_COMPONENTS, nearest_neighbors
 from cceclust.training.engine import EpochReport
 from cceclust.training.heads import row_logits
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
+from cceclust.training.standardization import measure
 from cceclust.version import __version__
 
-__all__ = ["METHODS", "fit_features", "fit_file", "predict_features", "predict_file"]
+__all__ = ["METHODS", "find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
 
 METHODS: dict[str, type[Any]] = {
     "cce": CCEClusterer,
@@ -89,7 +93,7 @@ def fit_features(
             raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
         estimator.fit(rows.matrix)
     else:
-        estimator.fit_rows(rows, on_epoch=on_epoch)
+        estimator.fit_rows(rows, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
     seconds = time.perf_counter() - started
     settings = {"method": method, **estimator.get_params()}
     model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
@@ -105,6 +109,55 @@ def fit_features(
         "streamed": isinstance(rows, FileRows),
     }
     return clusters, model
+
+
+def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
+    """Return the neighbours that come with the features, if the estimator has a use for them."""
+    wanted = getattr(estimator, "n_neighbors", 0)
+    if features.neighbors is None or wanted == 0 or isinstance(rows, FileRows):
+        return None
+    # A file may hold more neighbours than are asked for; the nearest come first.
+    return features.neighbors if wanted == "auto" else features.neighbors[:, :wanted]
+
+
+def find_neighbors(
+    path: str | Path,
+    n_neighbors: int = 10,
+    *,
+    dataset: str | None = None,
+    n_components: int = N_COMPONENTS,
+    seed: int = 0,
+    force: bool = False,
+    on_block: Callable[[int, int], None] | None = None,
+) -> NDArray[np.int32]:
+    """Find the nearest neighbours of the rows of a feature file and write them into it.
+
+    Parameters
+    ----------
+    path : str or Path
+        An HDF5 file of features.
+    n_neighbors, n_components, on_block
+        As in :func:`cceclust.nearest_neighbors`.
+    dataset : str, optional
+        As in :func:`cceclust.files.open_features`.
+    seed : int
+        Decides the sample that the components are found on.
+    force : bool
+        Replace neighbours that are there already.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+    """
+    with open_features(path, dataset=dataset) as features:
+        refuse_second_graph(features.path, force=force)
+        rows = in_memory(features.array())
+        measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
+        graph = nearest_neighbors(
+            rows.matrix, n_neighbors, n_components=n_components, random_state=seed, on_block=on_block
+        )
+    write_neighbors(path, graph, force=force)
+    return graph
 
 
 def predict_features(model: Model, features: FeatureFile, *, memory: int | None = None) -> Clusters:

@@ -147,7 +147,7 @@ def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:
         if matrix.shape != (n_samples, n_samples) or counts.min(initial=0) != counts.max(initial=0) or not counts.any():
             raise InputError(
                 f"neighbors is a sparse matrix of shape {matrix.shape} with {counts.min(initial=0)} to "
-                f"{counts.max(initial=0)} entries a row; expected ({n_samples}, {n_samples}) and the same number in each"
+                f"{counts.max(initial=0)} entries a row; expected ({n_samples}, {n_samples}) and as many in each"
             )
         graph = matrix.indices.reshape(n_samples, -1)
     neighbors = np.asarray(graph)

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,14 +118,12 @@ def compare_defaults(
     outcomes = []
     for name, (features, labels) in files.items():
         n_clusters = len(np.unique(labels))
-        estimators: dict[str, Callable[[int], Any]] = {
-            KMEANS: lambda seed, k=n_clusters: KMeans(k, n_init=10, random_state=seed)
-        }
+        estimators: dict[str, Callable[..., Any]] = {KMEANS: partial(KMeans, n_clusters, n_init=10)}
         for candidate, change in (candidates or CANDIDATES).items():
             parameters = dict(change)
             if "weight_decay" in parameters:
                 parameters["weight_decay"] *= CCEClusterer.automatic_weight_decay(features.shape[1])
-            estimators[candidate] = lambda seed, k=n_clusters, p=parameters: CCEClusterer(k, random_state=seed, **p)
+            estimators[candidate] = partial(CCEClusterer, n_clusters, **parameters)
         for candidate, make in estimators.items():
             outcomes.append(run(candidate, name, make, features, labels, n_seeds))
             if on_fit is not None:
@@ -135,7 +134,7 @@ def compare_defaults(
 def run(
     candidate: str,
     file: str,
-    make: Callable[[int], Any],
+    make: Callable[..., Any],
     features: NDArray[Any],
     labels: NDArray[Any],
     n_seeds: int,
@@ -146,7 +145,7 @@ def run(
         # Candidates that go wrong are part of the comparison.
         warnings.simplefilter("ignore", ClusteringWarning)
         for seed in range(n_seeds):
-            estimator = make(seed).fit(features)
+            estimator = make(random_state=seed).fit(features)
             accuracies.append(clustering_accuracy(labels, estimator.labels_))
             agreements.append(getattr(estimator, "restart_agreement_", None))
     known = [agreement for agreement in agreements if agreement is not None]

@@ -94,6 +94,15 @@ def fit(
     solver_iterations: Annotated[
         int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
     ] = None,
+    n_neighbors: Annotated[
+        Any,
+        method_option(
+            "--neighbors", parser=count_or_auto, metavar="N|auto", help="Neighbours that share a row's pseudo-label."
+        ),
+    ] = None,
+    neighbor_weight: Annotated[
+        float | None, method_option(min=0, help="Weight of the neighbour beside the row.")
+    ] = None,
     standardize: Annotated[
         bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
     ] = None,
@@ -151,6 +160,8 @@ def fit(
         "prior": prior,
         "weight_decay": weight_decay,
         "solver_iterations": solver_iterations,
+        "n_neighbors": n_neighbors,
+        "neighbor_weight": neighbor_weight,
         "standardize": standardize,
         "n_init": n_init,
         "max_epochs": max_epochs,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cceclust.cli import bench, extract, fit, info, predict, report, score
+from cceclust.cli import bench, extract, fit, info, neighbors, predict, report, score
 from cceclust.cli.console import print_error, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
@@ -47,6 +47,7 @@ def start(
 
 
 app.command("fit", rich_help_panel="Clustering")(fit.fit)
+app.command("neighbors", rich_help_panel="Features")(neighbors.neighbors)
 app.command("predict", rich_help_panel="Clustering")(predict.predict)
 app.command("score", rich_help_panel="Clustering")(score.score)
 app.command("report", rich_help_panel="Clustering")(report.report)

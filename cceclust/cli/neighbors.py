@@ -1,0 +1,44 @@
+"""``cceclust neighbors``: find nearest neighbours once and keep them in the feature file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cceclust.cli.console import print_json, results, task_progress
+from cceclust.cli.options import DatasetOption, FeaturesArgument, ForceOption, JsonOption, QuietOption
+
+
+def neighbors(
+    features: FeaturesArgument,
+    n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
+    components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 128,
+    seed: Annotated[int, typer.Option(min=0, help="Decides the sample the components are found on.")] = 0,
+    dataset: DatasetOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find nearest neighbours and write them into the feature file.
+
+    [bold]fit[/] uses the neighbours it finds in a file instead of searching for them again.
+    """
+    from cceclust.clustering import find_neighbors
+
+    with task_progress(quiet=quiet or as_json, unit="rows") as bar:
+        task = bar.add_task("Neighbours", total=None, detail="")
+        graph = find_neighbors(
+            features,
+            n_neighbors,
+            dataset=dataset,
+            n_components=components,
+            seed=seed,
+            force=force,
+            on_block=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print_json({"file": str(features), "rows": len(graph), "neighbors": graph.shape[1]})
+    elif not quiet:
+        text = f"Wrote {graph.shape[1]} neighbours for each of {len(graph):,} rows into {features}"
+        results().print(text, markup=False, soft_wrap=True)

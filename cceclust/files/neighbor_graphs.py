@@ -1,0 +1,48 @@
+"""A graph of nearest neighbours inside a feature file, so that it is computed once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+from numpy.typing import NDArray
+
+from cceclust.errors import InputError, TargetExistsError
+from cceclust.files.atomic import replacing
+
+__all__ = ["refuse_second_graph", "write_neighbors"]
+
+
+def refuse_second_graph(path: Path, *, force: bool) -> None:
+    """Raise unless a graph can be written into this file: worth calling before the search for neighbours."""
+    if not h5py.is_hdf5(path):
+        raise InputError(f"{path} is not an HDF5 file, and only those can hold neighbours beside the features")
+    with h5py.File(path, "r") as file:
+        if "neighbors" in file and not force:
+            raise TargetExistsError(f"{path} has neighbours already; use --force (force=True) to replace them")
+
+
+def write_neighbors(path: str | Path, neighbors: NDArray[Any], *, force: bool = False) -> None:
+    """Add the dataset ``neighbors`` to a feature file.
+
+    The file is copied, changed and renamed, so that it is whole at any moment.
+
+    Parameters
+    ----------
+    path : str or Path
+        An HDF5 file of features.
+    neighbors : ndarray of shape (n_samples, n_neighbors)
+        Row numbers, from :func:`cceclust.nearest_neighbors`.
+    force : bool
+        Replace neighbours that are there already.
+    """
+    path = Path(path)
+    refuse_second_graph(path, force=force)
+    with replacing(path, force=True) as part:
+        shutil.copyfile(path, part)
+        with h5py.File(part, "r+") as file:
+            if "neighbors" in file:
+                del file["neighbors"]
+            file.create_dataset("neighbors", data=neighbors, track_times=False)
