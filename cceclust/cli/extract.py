@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +34,7 @@ def extract(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The feature file (.h5) to write.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option("--out", "-o", help="The feature file (.h5) to write.", rich_help_panel=OUTPUT_PANEL),
     ],
     split: Annotated[
         Literal["train", "test", "unlabeled"] | None,
@@ -162,7 +163,7 @@ def print_extraction(extraction: Extraction) -> None:
         how = "; was complete already (--restart would start over)"
     elif extraction.n_resumed:
         how = f"; went on from image {extraction.n_resumed:,} of {extraction.n_images:,}"
-    console.print(f"{extraction.target}: {shape}{how}", markup=False)
+    console.print(f"{extraction.target}: {shape}{how}", markup=False, soft_wrap=True)
     if extraction.skipped:
         print_warning(
             f"{len(extraction.skipped):,} of {extraction.n_images:,} images could not be read and have no row:"
@@ -172,4 +173,5 @@ def print_extraction(extraction: Extraction) -> None:
         if len(extraction.skipped) > SKIPPED_SHOWN:
             print_warning(f"… all of them are in the dataset 'skipped' of {extraction.target}")
     clusters = "K" if extraction.n_classes is None else extraction.n_classes
-    console.print(f"Next: cceclust fit --k {clusters} {extraction.target}", markup=False)
+    command = f"cceclust fit --k {clusters} {shlex.quote(extraction.target)}"
+    console.print(f"Next: {command}", markup=False, soft_wrap=True)

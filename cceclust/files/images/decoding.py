@@ -38,7 +38,7 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     ndarray of shape (height, width, 3), uint8
     """
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise MissingExtraError("reading image files needs Pillow: pip install 'cceclust[torch]'") from None
     try:
@@ -52,6 +52,8 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
         raise
     except FileNotFoundError:
         raise FileError(f"there is no file {name}") from None
+    except UnidentifiedImageError:
+        raise FileContentError(f"{name} is not a readable image (no {', '.join(PILLOW_FORMATS)} file)") from None
     except Image.DecompressionBombError:
         raise FileContentError(f"{name} is refused: it has more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # whatever damaged bytes can cause inside a decoder
