@@ -1,27 +1,18 @@
-"""``cceclust bench …``: the paper's tables and our own measurements, rerun."""
+"""``cceclust bench solver``: Table 1 of the paper."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.options import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption
+from cceclust.cli.options import JsonOption, QuietOption
 
 if TYPE_CHECKING:
     from cceclust.bench.solver import SolverBenchmark, StartUp
 
-__all__ = ["app"]
 
-app = typer.Typer(
-    help="Rerun the paper's tables and figures, and measure this tool, on your data and machine.",
-    no_args_is_help=True,
-)
-
-
-@app.command("solver")
 def solver(
     clusters: Annotated[
         list[int] | None,
@@ -90,22 +81,3 @@ def print_solver_benchmark(benchmark: SolverBenchmark, start_up: StartUp) -> Non
         f"first call in a fresh process: {start_up.cold_seconds:.2f} s to compile, "
         f"{start_up.warm_seconds:.2f} s from the cache on disk"
     )
-
-
-@app.command("loss-curves")
-def loss_curves(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="The figure: .png, .svg or .pdf.", metavar="FILE", rich_help_panel=OUTPUT_PANEL
-        ),
-    ] = Path("loss-curves.png"),
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Draw collision cross-entropy beside Shannon's: Figure 1 of the paper."""
-    from cceclust.bench.loss_curves import draw_loss_curves
-
-    draw_loss_curves(output, force=force)
-    if not quiet:
-        results().print(f"wrote {output}", markup=False, soft_wrap=True)
