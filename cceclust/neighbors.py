@@ -73,6 +73,9 @@ def nearest_neighbors(
         raise InputError(f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the {n_samples} rows")
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
         directions = unit_rows(X, n_components, random_state)
+        # Compiled code finds no neighbour of NaN, and would leave its place to chance.
+        if not np.isfinite(directions).all():
+            raise InputError("features contain NaN or infinity; remove or impute these rows")
         neighbors = np.empty((n_samples, n_neighbors), np.int32)
         step = max(1, BLOCK_SIMILARITIES // n_samples)
 
@@ -90,7 +93,7 @@ def nearest_neighbors(
 def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float32]:
     """Return the rows centred, projected if they are wide, and scaled to length 1."""
     n_samples, n_features = X.shape
-    mean = np.asarray(X.mean(axis=0), np.float64).reshape(-1)
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
     if n_features > n_components:
         sample = np.random.default_rng(random_state).permutation(n_samples)[:ROWS_FOR_COMPONENTS]
         sampled = X[np.sort(sample)]
@@ -143,11 +146,11 @@ def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:
     """
     if sparse.issparse(graph):
         matrix = sparse.csr_array(graph)
-        counts = np.diff(matrix.indptr)
-        if matrix.shape != (n_samples, n_samples) or counts.min(initial=0) != counts.max(initial=0) or not counts.any():
+        counts = np.unique(np.diff(matrix.indptr))
+        if matrix.shape != (n_samples, n_samples) or len(counts) != 1 or counts[0] == 0:
             raise InputError(
-                f"neighbors is a sparse matrix of shape {matrix.shape} with {counts.min(initial=0)} to "
-                f"{counts.max(initial=0)} entries a row; expected ({n_samples}, {n_samples}) and as many in each"
+                f"neighbors is a sparse matrix of shape {matrix.shape} with {counts[0]} to {counts[-1]} entries a row; "
+                f"expected ({n_samples}, {n_samples}) and the same number in each, at least 1"
             )
         graph = matrix.indices.reshape(n_samples, -1)
     neighbors = np.asarray(graph)

@@ -1,0 +1,109 @@
+"""Nearest neighbours: exact where they should be, the same for any number of threads, and clear about bad graphs."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+
+from cceclust import nearest_neighbors
+from cceclust.errors import InputError
+from cceclust.neighbors import as_neighbors
+
+
+def exact_neighbors(X, n_neighbors):
+    centred = X - X.mean(axis=0)
+    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    search = NearestNeighbors(n_neighbors=n_neighbors + 1).fit(unit)
+    return search.kneighbors(unit, return_distance=False)[:, 1:]
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(2.0, 1.0, (300, 20))
+
+
+def test_narrow_rows_are_searched_exactly(rows):
+    assert np.array_equal(nearest_neighbors(rows, 5), exact_neighbors(rows, 5))
+
+
+def test_blocks_do_not_show(rows, monkeypatch):
+    whole = nearest_neighbors(rows, 5)
+    monkeypatch.setattr("cceclust.neighbors.BLOCK_SIMILARITIES", 7 * len(rows))
+    assert np.array_equal(nearest_neighbors(rows, 5), whole)
+
+
+def test_one_thread_equals_two(rows):
+    assert np.array_equal(nearest_neighbors(rows, 5, n_jobs=1), nearest_neighbors(rows, 5, n_jobs=2))
+
+
+def test_projection_finds_most_neighbours_of_wide_rows_with_few_directions():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(400, 10)) @ generator.normal(size=(10, 200)) + 0.01 * generator.normal(size=(400, 200))
+    found, exact = nearest_neighbors(X, 10, n_components=16), exact_neighbors(X, 10)
+    assert np.mean([np.isin(one, other).mean() for one, other in zip(found, exact, strict=True)]) > 0.95
+
+
+def test_sparse_rows_have_the_neighbours_of_dense_ones(rows):
+    rows[rows < 2] = 0
+    assert np.array_equal(nearest_neighbors(sparse.csr_matrix(rows), 5), nearest_neighbors(rows, 5))
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_scale_does_not_matter(rows, factor):
+    scaled = (rows * factor).astype(np.float32)
+    same = nearest_neighbors(scaled, 1) == nearest_neighbors(rows.astype(np.float32), 1)
+    assert same.mean() > 0.99
+
+
+def test_no_row_is_its_own_neighbour_even_among_duplicates():
+    neighbors = nearest_neighbors(np.repeat(np.eye(3), 4, axis=0), 3)
+    own_group = np.arange(12)[:, None] // 4
+    assert (neighbors // 4 == own_group).all()
+    assert (neighbors != np.arange(12)[:, None]).all()
+
+
+def test_constant_rows_have_some_neighbours():
+    neighbors = nearest_neighbors(np.ones((5, 2)), 2)
+    assert (neighbors >= 0).all()
+    assert (neighbors < 5).all()
+
+
+def test_progress_ends_with_all_rows(rows):
+    seen = []
+    nearest_neighbors(rows, 2, on_block=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (300, 300)
+
+
+@pytest.mark.parametrize("n_neighbors", [0, 300])
+def test_impossible_numbers_of_neighbours_are_refused(rows, n_neighbors):
+    with pytest.raises(InputError, match=f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the 300"):
+        nearest_neighbors(rows, n_neighbors)
+
+
+def test_a_graph_of_scikit_learn_becomes_an_array(rows):
+    graph = kneighbors_graph(rows, 4)
+    neighbors = as_neighbors(graph, 300)
+    assert neighbors.shape == (300, 4)
+    assert (graph.toarray()[np.arange(300)[:, None], neighbors] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (np.zeros((3, 2), int), "shape"),
+        (np.zeros((4, 2)), "float64"),
+        (np.full((4, 2), 4), "row numbers from 4 to 4; expected 0 to 3"),
+        (np.full((4, 2), -1), "row numbers from -1"),
+        (sparse.eye(3, format="csr"), r"\(4, 4\)"),
+        (sparse.csr_matrix((4, 4)), "entries a row"),
+    ],
+)
+def test_graphs_that_do_not_fit_are_refused(graph, message):
+    with pytest.raises(InputError, match=message):
+        as_neighbors(graph, 4)
+
+
+def test_rows_with_nan_are_refused(rows):
+    rows[3, 4] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity"):
+        nearest_neighbors(rows, 2)
