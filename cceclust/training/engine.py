@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from cceclust.errors import InputError
 from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Buffer, Rows
@@ -29,6 +30,7 @@ RESTARTS_IN_A_GROUP = 5
 FINAL_RATE = 0.2
 # Epochs without improvement before training stops.
 PATIENCE = 3
+NEGLIGIBLE_LOSS = 2e-3
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ class RestartGroup:
         self.generator = generator
         self.loss_sums = np.zeros(heads.n_restarts)
         self.loss_weight = 0.0
+        self.stopped = False
         self._batch: Batch | None = None
+        self._capacity = 0
 
     def train_on(
         self,
@@ -112,21 +116,29 @@ class RestartGroup:
             The learning rate by the part of the buffer that is done.
         """
         order = self.generator.permutation(np.flatnonzero(sample_weight > 0))
+        if len(order) == 0:
+            return
         n_batches = max(1, round(len(order) / plan.batch_size))
-        capacity = -(-len(order) // n_batches) * (1 if companions is None else 2)
-        if self._batch is None:
-            self._batch = batch_for(buffer.matrix, capacity)
+        batch = self._batch_of(buffer, -(-len(order) // n_batches) * (1 if companions is None else 2))
         for number, indices in enumerate(np.array_split(order, n_batches)):
+            if self.stopped:
+                return
             rows = indices
             if companions is not None:
                 drawn = self.generator.integers(0, companions.shape[1], len(indices))
                 rows = np.concatenate([indices, companions[indices, drawn]])
-            self._batch.load(buffer.matrix, rows, standardization)
+            batch.load(buffer.matrix, rows, standardization)
             weights = sample_weight[indices]
             total = float(weights.sum())
-            losses = self._step(self._batch, weights / total, rate_at(number / n_batches), plan.weight_decay)
+            losses = self._step(batch, weights / total, rate_at(number / n_batches), plan.weight_decay)
             self.loss_sums += losses * total
             self.loss_weight += total
+
+    def _batch_of(self, buffer: Buffer, capacity: int) -> Batch:
+        """Return memory for so many rows: buffers differ in size, and their batches with them."""
+        if self._batch is None or capacity > self._capacity:
+            self._batch, self._capacity = batch_for(buffer.matrix, capacity), capacity
+        return self._batch
 
     def _step(self, batch: Batch, weights: NDArray[Any], rate: float, weight_decay: float) -> NDArray[np.float64]:
         """Take one step; return the loss of each restart before it."""
@@ -185,6 +197,7 @@ def train(
     generator = np.random.default_rng(shuffling)
     groups = make_groups(rows, plan, make_objective, seeds)
     curves: list[NDArray[np.float64]] = []
+    stalled = False
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         for epoch in range(plan.max_epochs):
             done = 0
@@ -195,22 +208,39 @@ def train(
                     return learning_rate(plan, epoch + start + part * progress)
 
                 arguments = (buffer, sample_weight[buffer.indices], standardization, companions, plan, rate_at)
-                for outcome in [pool.submit(group.train_on, *arguments) for group in groups]:
-                    outcome.result()
+                train_all(pool, groups, arguments)
                 done += len(buffer.indices)
             curves.append(np.concatenate([group.epoch_losses() for group in groups]))
+            if not np.isfinite(curves[-1]).any():
+                raise InputError(
+                    f"training diverged in epoch {epoch + 1} with learning_rate={plan.learning_rate:g} and "
+                    f"weight_decay={plan.weight_decay:g}; lower them, and standardize features of a large scale"
+                )
             if on_epoch is not None:
                 on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
             # While steps are long the loss hovers above what short steps will reach: that is no reason to stop.
-            if 2 * (epoch + 1) > plan.max_epochs and has_stalled(curves, plan.tol):
+            stalled = 2 * (epoch + 1) > plan.max_epochs and has_stalled(curves, plan.tol)
+            if stalled:
                 break
     stacks = [group.heads.unstacked() for group in groups]
     return TrainedHeads(
         np.concatenate([weights for weights, _ in stacks]),
         np.concatenate([biases for _, biases in stacks]),
         np.array(curves).T,
-        converged=has_settled(curves),
+        converged=stalled or has_settled(curves),
     )
+
+
+def train_all(pool: ThreadPoolExecutor, groups: list[RestartGroup], arguments: tuple[Any, ...]) -> None:
+    """Train all groups on a buffer. An error or Ctrl-C stops them after their next batch."""
+    outcomes = [pool.submit(group.train_on, *arguments) for group in groups]
+    try:
+        for outcome in outcomes:
+            outcome.result()
+    except BaseException:
+        for group in groups:
+            group.stopped = True
+        raise
 
 
 def n_groups(n_restarts: int) -> int:
@@ -251,9 +281,11 @@ def has_stalled(curves: list[NDArray[np.float64]], tol: float) -> bool:
 
 
 def has_settled(curves: list[NDArray[np.float64]]) -> bool:
-    """Tell whether the best restart's loss moved by less than a twentieth in the last tenth of the epochs."""
+    """Tell whether the best restart's mean loss fell by less than a twentieth between the last two tenths of epochs."""
     window = max(1, len(curves) // 10)
-    if len(curves) <= window:
+    if len(curves) < 2 * window:
         return False
-    best = np.array(curves)[:, int(np.argmin(curves[-1]))]
-    return bool(abs(best[-1 - window] - best[-1]) <= 0.05 * abs(best[-1 - window]) + 1e-6)
+    best = np.array(curves)[:, int(np.nanargmin(curves[-1]))]
+    before, after = best[-2 * window : -window].mean(), best[-window:].mean()
+    # A loss near zero may fall by any part of itself without changing a thing.
+    return bool(before - after <= 0.05 * abs(before) + NEGLIGIBLE_LOSS)

@@ -55,8 +55,10 @@ class HeadStack:
     @classmethod
     def of_raw(cls, coef: NDArray[Any], intercept: NDArray[Any], standardization: Standardization) -> HeadStack:
         """Take one head for raw features and express it for standardised ones."""
-        weights = coef * coef.dtype.type(standardization.scale)
-        return cls(1, weights, intercept + coef @ standardization.mean)
+        # In float64, because the two parts of the bias may cancel nearly wholly.
+        weights = coef * np.float64(standardization.scale)
+        biases = intercept + coef.astype(np.float64) @ standardization.mean.astype(np.float64)
+        return cls(1, weights.astype(coef.dtype), biases.astype(coef.dtype))
 
     def logits(self, batch: Batch) -> NDArray[Any]:
         """Return the logits of a batch, of shape (n_restarts, n_clusters, n_points)."""

@@ -123,15 +123,15 @@ def in_memory(matrix: Any) -> ArrayRows | SparseRows:
     """Return the rows of a dense array or of a sparse matrix."""
     if sparse.issparse(matrix):
         return SparseRows(matrix.tocsr())
-    # The kernels know no float16, and integers are not to be divided.
-    if matrix.dtype.kind != "f" or matrix.dtype.itemsize < 4:
-        matrix = matrix.astype(np.float32)
-    return ArrayRows(matrix)
+    # The kernels know no integers, no float16 and no foreign byte order, and read row by row. A memory map in Fortran's
+    # order is read as it is: it may be larger than what a copy has room for.
+    is_by_rows = matrix.flags.c_contiguous or isinstance(matrix, np.memmap)
+    return ArrayRows(matrix.astype(computing_dtype(matrix.dtype), order="K" if is_by_rows else "C", copy=False))
 
 
 def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return float64 for float64, and float32 for all that is narrower."""
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    """Return float64 for float64 and wider, and float32 for all else, in this machine's byte order."""
+    return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
 
 
 def slices(shape: tuple[int, int], dtype: np.dtype[Any]) -> Iterator[slice]:

@@ -28,7 +28,7 @@ class Evaluation:
     Attributes
     ----------
     losses : ndarray of shape (n_restarts,)
-        The loss of each restart on all the data (a sample of it, if it is very large).
+        The loss of each restart on all the data (a sample of it, if it is very large); infinite if it diverged.
     agreement : float or None
         Mean adjusted Rand index between the labels of every two restarts; None for a single one.
     """
@@ -79,6 +79,8 @@ def evaluate(
 
     with ThreadPoolExecutor(n_threads) as pool:
         losses = np.array(list(pool.map(loss, range(n_restarts))))
+    # NaN would count as the lowest of all.
+    losses = np.where(np.isnan(losses), np.inf, losses)
     return Evaluation(losses, mean_pairwise_ari(probabilities.argmax(axis=1), n_clusters))
 
 
@@ -107,13 +109,16 @@ def mean_pairwise_ari(labels: NDArray[np.intp], n_clusters: int) -> float | None
 
 
 def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_clusters: int) -> float:
-    """Return the index from a table of counts: many times faster than a general function that must sort labels."""
-    table = np.bincount(one * n_clusters + other, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+    """Return the index from counts: many times faster than a general function that must sort labels."""
 
     def pairs(counts: NDArray[np.intp]) -> float:
         return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
 
-    together, in_one, in_other = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    cells = one * n_clusters + other
+    # A table of very many clusters would be larger than the labels, and nearly empty.
+    is_small = n_clusters**2 <= max(len(one), 1000)
+    together = pairs(np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1])
+    in_one, in_other = pairs(np.bincount(one)), pairs(np.bincount(other))
     everything = pairs(np.array([len(one)]))
     expected = in_one * in_other / everything if everything else 0.0
     highest = (in_one + in_other) / 2

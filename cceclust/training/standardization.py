@@ -15,6 +15,9 @@ from cceclust.training.rows import Rows
 
 __all__ = ["Standardization", "fold", "measure"]
 
+# A column whose deviation is a smaller part of its mean counts as constant.
+ROUNDING = 1e-7
+
 
 @dataclass(frozen=True)
 class Standardization:
@@ -47,8 +50,9 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
         weights = sample_weight[where]
         if sparse.issparse(block):
             shift = np.zeros(n_features)
-            sums += block.T @ weights
-            squares += block.multiply(block).T @ weights
+            wide = block.astype(np.float64)
+            sums += wide.T @ weights
+            squares += wide.multiply(wide).T @ weights
         else:
             # Taking a row off first keeps the digits of data that sits far from the origin.
             shift = np.asarray(block[0], np.float64) if shift is None else shift
@@ -58,13 +62,14 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     assert shift is not None
     if not standardize:
         return Standardization(np.zeros(n_features, rows.dtype), 1.0)
-    total = sample_weight.sum()
+    total = sample_weight.sum(dtype=np.float64)
     offset = sums / total
-    variance = np.maximum(squares / total - offset**2, 0).mean()
-    scale = float(np.sqrt(variance))
-    # Data without any spread keep their scale; what rounding leaves of a constant is no spread either.
-    spread_is_rounding = scale <= 1e-7 * float(np.abs(shift + offset).max())
-    return Standardization((shift + offset).astype(rows.dtype), 1.0 if scale == 0 or spread_is_rounding else scale)
+    mean = shift + offset
+    variance = squares / total - offset**2
+    # What rounding leaves of a constant column is no spread, and data without any keep their scale.
+    variance[variance <= (ROUNDING * mean) ** 2] = 0
+    scale = float(np.sqrt(variance.mean()))
+    return Standardization(mean.astype(rows.dtype), scale or 1.0)
 
 
 def refuse_what_is_not_finite(rows: Rows) -> None:
