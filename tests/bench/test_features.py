@@ -1,0 +1,72 @@
+"""The comparison of methods: every one takes part, settings are the preset's, the pick needs no labels."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cceclust.bench.features import compare_methods, settings_of
+from cceclust.cli.main import run
+from cceclust.clustering import METHODS
+from cceclust.errors import InputError
+
+
+def test_every_method_takes_part_and_solves_easy_data(blobs):
+    results = compare_methods(*blobs, n_trials=2, n_restarts=2)
+    assert [result.method for result in results] == list(METHODS)
+    for result in results:
+        assert len(result.accuracies) == 2
+        assert result.picked_accuracy in result.accuracies
+        assert result.picked_accuracy > 0.9, result.method
+
+
+def test_paper_preset_has_the_settings_of_the_supplement():
+    (settings,) = settings_of("cce", "paper", None, 2048)
+    expected = {"learning_rate": 0.1, "batch_size": 250, "max_epochs": 10, "fairness": 100.0, "weight_decay": 0.02}
+    assert expected.items() <= settings.items()
+    assert settings["standardize"] is False
+    (settings,) = settings_of("migd", "paper", 0.001, 784)
+    assert settings["fairness"] == 1.3
+    assert settings["weight_decay"] == 0.001
+
+
+def test_best_preset_keeps_the_settings_with_the_highest_mean_accuracy(blobs, monkeypatch):
+    monkeypatch.setattr("cceclust.bench.features.BEST_WEIGHT_DECAYS", (1.0, 1e6))
+    monkeypatch.setattr("cceclust.bench.features.BEST_LEARNING_RATES", (1e-7,))
+    monkeypatch.setattr("cceclust.bench.features.BEST_FAIRNESS", {})
+    (best,) = compare_methods(*blobs, methods=["sela"], preset="best", n_trials=1)
+    assert best.settings["learning_rate"] == 1e-7
+    single = compare_methods(*blobs, methods=["sela"], n_trials=1)[0]
+    assert np.isfinite(best.mean_accuracy)
+    assert single.settings == {}
+
+
+def test_unknown_preset_is_refused(blobs):
+    with pytest.raises(InputError, match="preset='fast'"):
+        compare_methods(*blobs, preset="fast")
+
+
+def test_command_prints_a_row_a_method(blob_file, capsys):
+    assert run(["bench", "features", str(blob_file), "--trials", "1", "--method", "cce", "--method", "kmeans"]) == 0
+    printed = capsys.readouterr().out
+    assert "cce" in printed
+    assert "kmeans" in printed
+    assert "sela" not in printed
+
+
+def test_command_prints_json(blob_file, capsys):
+    assert run(["bench", "features", str(blob_file), "--trials", "1", "--method", "migd", "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert result["method"] == "migd"
+    assert result["accuracies"][0] > 0.9
+
+
+@pytest.mark.parametrize("option", [["--preset", "fast"], ["--method", "magic"]])
+def test_unknown_names_are_misuse(blob_file, option):
+    assert run(["bench", "features", str(blob_file), *option]) == 2
+
+
+def test_file_without_labels_is_refused(tmp_path, capsys):
+    np.save(tmp_path / "bare.npy", np.eye(4))
+    assert run(["bench", "features", str(tmp_path / "bare.npy")]) == 1
+    assert "has no labels" in capsys.readouterr().err
