@@ -21,6 +21,7 @@ from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Buffer, Rows
 from cceclust.training.standardization import Standardization
+from cceclust.training.supervision import Supervision
 
 __all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
 
@@ -77,17 +78,28 @@ class TrainedHeads:
 
 
 class RestartGroup:
-    """Some of the restarts, with the random numbers and the memory they train with."""
+    """Some of the restarts, with the random numbers and the memory they train with.
 
-    def __init__(self, heads: HeadStack, objective: Objective, generator: np.random.Generator) -> None:
+    They learn from an objective that needs no labels, from labels, or from both.
+    """
+
+    def __init__(
+        self,
+        heads: HeadStack,
+        objective: Objective | None,
+        generator: np.random.Generator,
+        supervision: Supervision | None = None,
+    ) -> None:
         self.heads = heads
         self.objective = objective
         self.generator = generator
+        self.supervision = supervision
         self.loss_sums = np.zeros(heads.n_restarts)
         self.loss_weight = 0.0
         self.stopped = False
         self._batch: Batch | None = None
         self._capacity = 0
+        self._seed_batch: Batch | None = None
 
     def train_on(
         self,
@@ -130,7 +142,11 @@ class RestartGroup:
             batch.load(buffer.matrix, rows, standardization)
             weights = sample_weight[indices]
             total = float(weights.sum())
-            losses = self._step(batch, weights / total, rate_at(number / n_batches), plan.weight_decay)
+            rate = rate_at(number / n_batches)
+            if self.objective is None:
+                losses = self._step_on_labels(batch, buffer.indices[indices], weights / total, rate, plan)
+            else:
+                losses = self._step(self.objective, batch, weights / total, rate, plan, standardization)
             self.loss_sums += losses * total
             self.loss_weight += total
 
@@ -140,12 +156,49 @@ class RestartGroup:
             self._batch, self._capacity = batch_for(buffer.matrix, capacity), capacity
         return self._batch
 
-    def _step(self, batch: Batch, weights: NDArray[Any], rate: float, weight_decay: float) -> NDArray[np.float64]:
+    def _step(
+        self,
+        objective: Objective,
+        batch: Batch,
+        weights: NDArray[Any],
+        rate: float,
+        plan: TrainingPlan,
+        standardization: Standardization,
+    ) -> NDArray[np.float64]:
         """Take one step; return the loss of each restart before it."""
         probabilities = softmax_stack(self.heads.logits(batch))
-        losses = self.objective.to_gradient(probabilities, weights)
-        self.heads.descend(batch, probabilities, rate=rate, weight_decay=weight_decay)
+        losses = objective.to_gradient(probabilities, weights)
+        if self.supervision is None or self.supervision.seeds is None:
+            self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+            return losses
+        seeds = self.supervision.seeds
+        drawn = seeds.draw(plan.batch_size, self.generator)
+        seed_batch = self._seed_batch_of(seeds.matrix, len(drawn))
+        seed_batch.load(seeds.matrix, seeds.positions[drawn], standardization)
+        seed_weights = seeds.weights[drawn]
+        taught = softmax_stack(self.heads.logits(seed_batch))
+        losses = losses + self.supervision.to_gradient(taught, drawn, seed_weights / seed_weights.sum())
+        # Both gradients were taken before the first step, so the two steps are one.
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        self.heads.descend(seed_batch, taught, rate=rate, weight_decay=0.0)
         return losses
+
+    def _step_on_labels(
+        self, batch: Batch, rows: NDArray[np.intp], weights: NDArray[Any], rate: float, plan: TrainingPlan
+    ) -> NDArray[np.float64]:
+        """Take one step on labelled rows alone; return the loss of each restart before it."""
+        assert self.supervision is not None
+        probabilities = softmax_stack(self.heads.logits(batch))
+        labelled = np.searchsorted(self.supervision.rows, rows)
+        losses = self.supervision.to_gradient(probabilities, labelled, weights)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        return losses
+
+    def _seed_batch_of(self, matrix: Any, capacity: int) -> Batch:
+        """Return memory for the labelled rows of a batch; their number does not change."""
+        if self._seed_batch is None:
+            self._seed_batch = batch_for(matrix, capacity)
+        return self._seed_batch
 
     def epoch_losses(self) -> NDArray[np.float64]:
         """Return the mean loss of each restart since the last call."""
@@ -157,12 +210,13 @@ class RestartGroup:
 def train(
     rows: Rows,
     plan: TrainingPlan,
-    make_objective: Callable[[], Objective],
+    make_objective: Callable[[], Objective | None],
     standardization: Standardization,
     *,
     seed: int,
     sample_weight: NDArray[Any],
     companions: NDArray[np.intp] | None = None,
+    supervision: Supervision | None = None,
     n_threads: int | None = None,
     on_epoch: Callable[[EpochReport], None] | None = None,
 ) -> TrainedHeads:
@@ -175,7 +229,8 @@ def train(
     plan : TrainingPlan
         How to train.
     make_objective : callable
-        Makes an objective for a thread of its own.
+        Makes an objective for a thread of its own, or None to learn from `supervision` alone; then every row with
+        weight must have a label.
     standardization : Standardization
         Applied to the features, batch by batch.
     seed : int
@@ -184,6 +239,8 @@ def train(
         Weight of each row.
     companions : ndarray of shape (n_samples, n_companions), optional
         Rows that share each row's pseudo-label. Only for rows in memory.
+    supervision : Supervision, optional
+        What labelled rows teach.
     n_threads : int, optional
         How many groups run at the same time; by default all the machine's cores. It does not change the result.
     on_epoch : callable, optional
@@ -195,7 +252,7 @@ def train(
     """
     shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + n_groups(plan.n_restarts))
     generator = np.random.default_rng(shuffling)
-    groups = make_groups(rows, plan, make_objective, seeds)
+    groups = make_groups(rows, plan, make_objective, seeds, supervision)
     curves: list[NDArray[np.float64]] = []
     stalled = False
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
@@ -251,15 +308,16 @@ def n_groups(n_restarts: int) -> int:
 def make_groups(
     rows: Rows,
     plan: TrainingPlan,
-    make_objective: Callable[[], Objective],
+    make_objective: Callable[[], Objective | None],
     seeds: list[np.random.SeedSequence],
+    supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
     """Divide the restarts into groups of nearly equal size, each with random heads."""
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
         heads = HeadStack.random(len(members), plan.n_clusters, rows.shape[1], rows.dtype, generator)
-        groups.append(RestartGroup(heads, make_objective(), generator))
+        groups.append(RestartGroup(heads, make_objective(), generator, supervision))
     return groups
 
 

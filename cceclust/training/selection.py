@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
+from cceclust.training.supervision import Supervision
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
@@ -41,10 +42,11 @@ def evaluate(
     coef: NDArray[Any],
     intercept: NDArray[Any],
     rows: Rows,
-    make_objective: Callable[[], Objective],
+    make_objective: Callable[[], Objective | None],
     *,
     sample_weight: NDArray[Any],
     seed: int,
+    supervision: Supervision | None = None,
     n_threads: int | None = None,
 ) -> Evaluation:
     """Compute every restart's loss, and the agreement of their labels.
@@ -58,11 +60,13 @@ def evaluate(
     rows : Rows
         The features.
     make_objective : callable
-        Makes an objective for a thread of its own.
+        Makes an objective for a thread of its own, or None where `supervision` is all there is.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
         Decides the sample of a very large number of rows.
+    supervision : Supervision, optional
+        What labelled rows teach; its loss is added.
     n_threads : int, optional
         How many restarts are evaluated at the same time.
     """
@@ -75,7 +79,10 @@ def evaluate(
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 
     def loss(restart: int) -> float:
-        return float(make_objective().losses(probabilities[restart : restart + 1], weights)[0])
+        predicted, objective = probabilities[restart : restart + 1], make_objective()
+        own = 0.0 if objective is None else objective.losses(predicted, weights)[0]
+        taught = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
+        return float(own + taught)
 
     with ThreadPoolExecutor(n_threads) as pool:
         losses = np.array(list(pool.map(loss, range(n_restarts))))

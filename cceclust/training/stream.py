@@ -12,6 +12,7 @@ from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
 from cceclust.training.standardization import Standardization, fold
+from cceclust.training.supervision import Supervision
 
 __all__ = ["Stream"]
 
@@ -39,10 +40,15 @@ class Stream:
         self.running_losses: NDArray[np.float64] | None = None
 
     def update(
-        self, rows: Rows, sample_weight: NDArray[Any], plan: TrainingPlan, objective: Objective
+        self,
+        rows: Rows,
+        sample_weight: NDArray[Any],
+        plan: TrainingPlan,
+        objective: Objective | None,
+        supervision: Supervision | None = None,
     ) -> NDArray[np.float64]:
         """Go once through a piece; return the running loss of each head."""
-        group = RestartGroup(self.heads, objective, self.generator)
+        group = RestartGroup(self.heads, objective, self.generator, supervision)
         rate = plan.learning_rate * (1.0 if plan.constant_rate else FINAL_RATE)
         for buffer in rows.buffers(self.generator):
             group.train_on(buffer, sample_weight, self.standardization, None, plan, lambda _: rate)
