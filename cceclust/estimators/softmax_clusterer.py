@@ -153,14 +153,16 @@ class SoftmaxClusterer(
         self.converged_ = heads.converged
         self.restart_agreement_ = evaluation.agreement
         self._n_features_out = self.n_clusters
-        self._label_and_diagnose(rows, prior)
+        self._standardization = standardization
+        self._stream: Stream | None = None
+        self._label_and_diagnose(rows, prior, weights)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go once through a batch of rows, starting from where the last call (or `fit`) ended.
 
-        The first call draws ``n_init`` heads and takes the mean and scale of its rows for those of the data, so it
-        should see a few hundred rows. Afterwards the head with the lowest running loss is the one that predicts.
+        Without a `fit` before it, the first call draws ``n_init`` heads and takes the mean and scale of its rows for
+        those of the data, so it should see a few hundred rows. The head with the lowest running loss predicts.
 
         Parameters
         ----------
@@ -179,12 +181,12 @@ class SoftmaxClusterer(
         rows = self._validated_rows(X, reset=is_first)
         plan, prior = self._plan(rows), self._prior(rows.dtype)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
-        if is_first or not hasattr(self, "_stream"):
-            self._stream = self._start_stream(rows, weights, plan)
+        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan)
         with threadpool_limits(1, user_api="blas"):
-            losses = self._stream.update(rows, weights, plan, self._make_objective(prior))
+            losses = stream.update(rows, weights, plan, self._make_objective(prior))
         best = int(np.argmin(losses))
-        coef, intercept = self._stream.raw_heads()
+        coef, intercept = stream.raw_heads()
+        self._stream = stream
         self.coef_, self.intercept_ = coef[best], intercept[best]
         self.losses_, self.loss_ = losses, float(losses[best])
         self._n_features_out = self.n_clusters
@@ -193,10 +195,11 @@ class SoftmaxClusterer(
 
     def _start_stream(self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan) -> Stream:
         """Begin with random heads, or with the fitted one."""
-        standardization = measure(rows, weights, standardize=self.standardize)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if hasattr(self, "coef_"):
-            return Stream(HeadStack.of_raw(self.coef_, self.intercept_, standardization), standardization, generator)
+            fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
+            return Stream(fitted, self._standardization, generator)
+        standardization = measure(rows, weights, standardize=self.standardize)
         heads = HeadStack.random(plan.n_restarts, self.n_clusters, rows.shape[1], rows.dtype, generator)
         return Stream(heads, standardization, generator)
 
@@ -296,18 +299,18 @@ class SoftmaxClusterer(
             blocks = [logits.argmax(axis=1) for _, logits in row_logits(self.coef_, self.intercept_, rows)]
         return np.concatenate(blocks).astype(np.int64)
 
-    def _label_and_diagnose(self, rows: Rows, prior: NDArray[Any]) -> None:
+    def _label_and_diagnose(self, rows: Rows, prior: NDArray[Any], weights: NDArray[Any]) -> None:
         """Set `labels_` and warn of everything that makes them doubtful."""
         labels, confidence = [], 0.0
         with threadpool_limits(1, user_api="blas"):
-            for _, logits in row_logits(self.coef_, self.intercept_, rows):
+            for where, logits in row_logits(self.coef_, self.intercept_, rows):
                 labels.append(logits.argmax(axis=1))
-                confidence += float(softmax(logits, axis=1).max(axis=1).sum())
+                confidence += float(softmax(logits, axis=1).max(axis=1) @ weights[where])
         self.labels_ = np.concatenate(labels).astype(np.int64)
         self.problems_ = find_problems(
-            np.bincount(self.labels_, minlength=self.n_clusters),
+            np.bincount(self.labels_, weights, minlength=self.n_clusters),
             prior,
-            confidence / rows.shape[0],
+            confidence / float(weights.sum(dtype=np.float64)),
             agreement=self.restart_agreement_,
             converged=self.converged_,
         )
@@ -354,7 +357,10 @@ class SoftmaxClusterer(
         """Return the expected part of each cluster."""
         if self.prior is None:
             return np.full(self.n_clusters, 1 / self.n_clusters, dtype)
-        prior = np.asarray(self.prior, dtype)
+        try:
+            prior = np.asarray(self.prior, dtype)
+        except (TypeError, ValueError):
+            raise InputError(f"prior={self.prior!r}; expected numbers") from None
         if prior.shape != (self.n_clusters,):
             raise InputError(
                 f"prior has shape {prior.shape}; expected one value for each of {self.n_clusters} clusters"
@@ -411,8 +417,8 @@ def thread_count(n_jobs: int | None) -> int:
     cores = os.cpu_count() or 1
     if n_jobs is None:
         return cores
-    if n_jobs == 0:
-        raise InputError("n_jobs=0; expected a positive number, or -1 for all cores")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r}; expected a positive whole number, or -1 for all cores")
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 

@@ -25,7 +25,7 @@ def find_problems(
     Parameters
     ----------
     sizes : ndarray of shape (n_clusters,)
-        Number of rows in each cluster.
+        Number of rows in each cluster, or their weight.
     prior : ndarray of shape (n_clusters,)
         Expected part of each cluster.
     mean_confidence : float
