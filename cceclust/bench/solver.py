@@ -115,7 +115,8 @@ def benchmark_solvers(
         target = _target_loss(probabilities, fairness, remaining)
         candidates: list[tuple[str, float | None, Solver]] = [("EM", None, EMSolver(fairness, tol=0.0))]
         for step_size in sorted({*PAPER_STEP_SIZES.get(k, PAPER_STEP_SIZES[200]), *MORE_STEP_SIZES}):
-            solver = PGDSolver(fairness, step_size=step_size, tol=0.0)
+            # The paper's steps follow the gradient of the average over the points, the solver's that of a point.
+            solver = PGDSolver(fairness, step_size=step_size / n_points, tol=0.0)
             candidates.append((f"PGD, step {step_size:g}", step_size, solver))
         block = _time_side_by_side(candidates, probabilities, target)
         timings += block

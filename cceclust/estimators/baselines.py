@@ -6,7 +6,7 @@ Parameters and attributes that are not described here are those of :class:`ccecl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,22 +130,23 @@ class CCEByPGD(SelfLabelingClusterer):
     ----------
     fairness : float, default=10.0
         λ.
-    step_size : float, default=5.0
-        Step size of the projected gradient descent.
+    step_size : float or "auto", default="auto"
+        Step size of the projected gradient descent. "auto" is half of what would diverge.
     solver_iterations : int, default=100
         Its steps a batch.
     """
 
     fairness: float = 10.0
-    step_size: float = 5.0
+    step_size: float | Literal["auto"] = "auto"
     solver_iterations: int = 100
 
     def _make_solver(self, prior: NDArray[Any]) -> PGDSolver:
+        automatic = 1 / (len(prior) * max(self.fairness, 1.0))
         return PGDSolver(
             fairness=self.fairness,
             prior=prior,
             loss="cce",
-            step_size=self.step_size,
+            step_size=automatic if self.step_size == "auto" else self.step_size,
             max_iter=self.solver_iterations,
             tol=0.0,
         )

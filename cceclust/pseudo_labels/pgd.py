@@ -1,12 +1,13 @@
 """Projected gradient descent for L_CCE and L_CCE+, the paper's comparison for EM (section 4, Table 1).
 
-Every iteration takes a step of fixed size against the gradient of the averaged loss,
+Every iteration takes a step of fixed size against the gradient of the averaged loss, per unit of a point's weight,
 
-    ∂L/∂y_ik = w_i (−σ_ik / σ_i·y_i + g_k),    g_k = λ ln(ȳ_k / u_k) for L_CCE,  −λ u_k / ȳ_k for L_CCE+,
+    (∂L/∂y_ik) / w_i = −σ_ik / σ_i·y_i + g_k,    g_k = λ ln(ȳ_k / u_k) for L_CCE,  −λ u_k / ȳ_k for L_CCE+,
 
-and projects every point back onto the simplex: y = max(v − τ, 0) with the τ that makes it sum to 1, found by the
-finite iteration of Michelot ("A finite algorithm for finding the projection of a point onto the canonical simplex
-of Rⁿ", JOTA 1986), for many points at once.
+so that a point that counts twice moves like two points, and a step size suits any number of points. It then projects
+every point back onto the simplex: y = max(v − τ, 0) with the τ that makes it sum to 1, found by the finite iteration
+of Michelot ("A finite algorithm for finding the projection of a point onto the canonical simplex of Rⁿ", JOTA 1986),
+for many points at once.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class PGDSolver:
     loss : {"cce+", "cce"}
         L_CCE+ (equation 11) or L_CCE (equation 10).
     step_size : float
-        η, for the gradient of the loss averaged over the points. Too large a step diverges.
+        η; a step of the paper's, which follows the gradient of the average, is this times the number of points.
+        Too large a step diverges: about 2 / (λ n_clusters) is the limit.
     max_iter : int
         Number of iterations at most.
     tol : float
@@ -66,7 +68,7 @@ class PGDSolver:
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
     loss: Literal["cce+", "cce"] = "cce+"
-    step_size: float = 1.0
+    step_size: float = 0.01
     max_iter: int = 1000
     tol: float = 1e-6
 
@@ -132,7 +134,7 @@ def pgd_stack(
         loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
         done = 0
         while done < max_iter:
-            _step(sigma, labels, weights, step_size, per_point, per_cluster)
+            _step(sigma, labels, step_size, per_point, per_cluster)
             previous = loss
             loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
             done += 1
@@ -187,7 +189,6 @@ def _evaluate(
 def _step(
     sigma: FloatArray,
     labels: FloatArray,
-    weights: FloatArray,
     step_size: float,
     per_point: FloatArray,
     per_cluster: FloatArray,
@@ -200,16 +201,14 @@ def _step(
         stop = min(start + BLOCK, n_points)
         n = stop - start
         pull = per_point[1, start:stop]
-        rate = per_point[2, start:stop]
         for i in range(n):
-            rate[i] = step * weights[start + i]
-            pull[i] = rate[i] / max(per_point[0, start + i], smallest)
+            pull[i] = step / max(per_point[0, start + i], smallest)
         for k in range(n_clusters):
             y = labels[k, start:stop]
             probability = sigma[k, start:stop]
-            push = per_cluster[0, k]
+            push = step * per_cluster[0, k]
             for i in range(n):
-                y[i] += pull[i] * probability[i] - rate[i] * push
+                y[i] += pull[i] * probability[i] - push
         _project(labels[:, start:stop], per_point[:, start:stop])
 
 

@@ -36,7 +36,7 @@ def test_projection_is_the_nearest_point_of_the_simplex(seed, n_clusters, size):
 def test_a_long_run_reaches_the_minimum_that_em_finds():
     sigma = softmax(np.random.default_rng(0).normal(size=(30, 4)))
     by_em = estimate_pseudo_labels(sigma, fairness=1.0, max_iter=100_000, tol=1e-13).pseudo_labels
-    solver = PGDSolver(fairness=1.0, step_size=5.0, max_iter=20_000, tol=0)
+    solver = PGDSolver(fairness=1.0, step_size=0.15, max_iter=20_000, tol=0)
     by_pgd = solve_pseudo_labels(solver, sigma).pseudo_labels
     losses = [objective.loss_cce_plus(sigma, y, fairness=1.0) for y in (by_em, by_pgd)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
@@ -48,7 +48,7 @@ def test_small_steps_lower_the_loss_they_report(loss, dtype):
     generator = np.random.default_rng(0)
     sigma = softmax(generator.normal(size=(40, 5))).astype(dtype)
     prior, weights = generator.dirichlet(np.ones(5)), generator.random(40)
-    solver = PGDSolver(fairness=2.0, prior=prior, loss=loss, step_size=0.2, max_iter=50, tol=0)
+    solver = PGDSolver(fairness=2.0, prior=prior, loss=loss, step_size=0.005, max_iter=50, tol=0)
     result = solve_pseudo_labels(solver, sigma, sample_weight=weights, return_loss_curve=True)
     curve = result.loss_curve
     assert np.diff(curve).max() < 1e-5 if dtype == np.float32 else np.diff(curve).max() < 0
@@ -57,9 +57,17 @@ def test_small_steps_lower_the_loss_they_report(loss, dtype):
     assert curve[-1] == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_point_of_double_weight_moves_like_two_points():
+    sigma = softmax(np.random.default_rng(0).normal(size=(6, 3)))
+    solver = PGDSolver(fairness=2.0, step_size=0.05, max_iter=20, tol=0)
+    weighted = solve_pseudo_labels(solver, sigma, sample_weight=[2, 1, 1, 1, 1, 1]).pseudo_labels
+    repeated = solve_pseudo_labels(solver, sigma[[0, 0, 1, 2, 3, 4, 5]]).pseudo_labels
+    np.testing.assert_allclose(weighted, repeated[1:], atol=1e-12)
+
+
 def test_limit_of_cce_beats_its_neighbourhood():
     sigma = softmax(np.random.default_rng(0).normal(size=(10, 3)))
-    solver = PGDSolver(fairness=1.0, loss="cce", step_size=1.0, max_iter=5000, tol=0)
+    solver = PGDSolver(fairness=1.0, loss="cce", step_size=0.1, max_iter=5000, tol=0)
     best = solve_pseudo_labels(solver, sigma).pseudo_labels
     lowest = objective.loss_cce(sigma, best, fairness=1.0)
     generator = np.random.default_rng(1)
