@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from cceclust.files import (
     write_model,
 )
 from cceclust.files.atomic import refuse_to_overwrite
+from cceclust.files.clusters import clusters_writer
+from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.neighbors import N_COMPONENTS, nearest_neighbors
 from cceclust.training.engine import EpochReport
@@ -91,7 +93,7 @@ def fit_features(
     if isinstance(estimator, KMeans):
         if not isinstance(rows, ArrayRows):
             raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
-        estimator.fit(rows.matrix)
+        fit_kmeans(estimator, rows.matrix)
     else:
         estimator.fit_rows(rows, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
     seconds = time.perf_counter() - started
@@ -109,6 +111,14 @@ def fit_features(
         "streamed": isinstance(rows, FileRows),
     }
     return clusters, model
+
+
+def fit_kmeans(estimator: KMeans, matrix: NDArray[Any]) -> None:
+    """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
+    try:
+        estimator.fit(matrix)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
@@ -227,9 +237,9 @@ def fit_file(
     model = model or path.with_suffix(".model.safetensors")
     page = path.with_suffix(".report.html")
     written = [out, model, *([page] if report else [])]
-    # Better to refuse now than after the work.
-    for target in written:
-        refuse_to_overwrite(target, force=force)
+    clusters_writer(out)
+    check_model_name(model)
+    refuse_targets(written, inputs=[path], force=force)
     with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
         clusters, head = fit_features(features, n_clusters, **settings)
         write_clusters(out, clusters, force=force)
@@ -273,12 +283,23 @@ def predict_file(
     written : Path
     """
     out = out or Path(path).with_suffix(".clusters.h5")
-    refuse_to_overwrite(out, force=force)
+    clusters_writer(out)
+    refuse_targets([out], inputs=[Path(model), Path(path)], force=force)
     head = read_model(model)
     with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
         clusters = predict_features(head, features, memory=memory)
     write_clusters(out, clusters, force=force)
     return clusters, out
+
+
+def refuse_targets(targets: Sequence[Path], *, inputs: Sequence[Path], force: bool) -> None:
+    """Raise if a file must not be written, before the work rather than after it."""
+    for number, target in enumerate(targets):
+        refuse_to_overwrite(target, force=force)
+        if target.exists() and any(source.exists() and target.samefile(source) for source in inputs):
+            raise InputError(f"{target} is one of the files to read; name another to write")
+        if target.resolve() in [other.resolve() for other in targets[:number]]:
+            raise InputError(f"{target} would be written twice; name two files")
 
 
 def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
@@ -289,7 +310,10 @@ def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
         for where, logits in row_logits(model.coef, model.intercept, rows):
             if not np.isfinite(logits).all():
                 row = where.start + int(np.argmin(np.isfinite(logits).all(axis=1)))
-                raise InputError(f"{features.path}: row {row} contains NaN or infinity; remove or impute such rows")
+                raise InputError(
+                    f"{features.path}: row {row} contains NaN, infinity or values too large for the model; "
+                    "remove or impute such rows"
+                )
             labels[where] = logits.argmax(axis=1)
             probabilities[where] = softmax(logits, axis=1)
     return Clusters(

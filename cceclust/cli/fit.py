@@ -73,6 +73,14 @@ def training_option(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=TRAINING_PANEL, **settings)
 
 
+# Options that are not called like the estimators' parameters.
+OPTION_NAMES = {
+    "n_neighbors": "--neighbors",
+    "n_init": "--restarts",
+    "max_epochs": "--epochs",
+    "learning_rate_schedule": "--schedule",
+    "n_jobs": "--jobs",
+}
 METHODS_HELP = (
     "[cyan]cce[/] (collision cross-entropy by EM), or a baseline of the paper: "
     "[cyan]cce-pgd[/], [cyan]migd[/], [cyan]sela[/], [cyan]miadm[/], [cyan]kmeans[/]."
@@ -93,6 +101,12 @@ def fit(
     ] = None,
     solver_iterations: Annotated[
         int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
+    ] = None,
+    sharpness: Annotated[
+        float | None, method_option(min=0, help="Of [cyan]sela[/]: power of the probabilities in its transport.")
+    ] = None,
+    step_size: Annotated[
+        Any, method_option(parser=number_or_auto, metavar="X|auto", help="Of [cyan]cce-pgd[/]: its solver's step.")
     ] = None,
     n_neighbors: Annotated[
         Any,
@@ -160,6 +174,8 @@ def fit(
         "prior": prior,
         "weight_decay": weight_decay,
         "solver_iterations": solver_iterations,
+        "sharpness": sharpness,
+        "step_size": step_size,
         "n_neighbors": n_neighbors,
         "neighbor_weight": neighbor_weight,
         "standardize": standardize,
@@ -208,4 +224,5 @@ def refuse_foreign_parameters(method: str, parameters: dict[str, Any]) -> None:
     known = METHODS[method]().get_params()
     for name in parameters:
         if name not in known:
-            raise typer.BadParameter(f"method {method} has no such parameter", param_hint=f"--{name.replace('_', '-')}")
+            option = OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
+            raise typer.BadParameter(f"method {method} has no such parameter", param_hint=option)

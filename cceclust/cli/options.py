@@ -70,5 +70,7 @@ ForceOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL)]
 QuietOption = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No progress bar and no text, only errors.", rich_help_panel=OUTPUT_PANEL),
+    typer.Option(
+        "--quiet", "-q", help="No progress bar and no text, only warnings and errors.", rich_help_panel=OUTPUT_PANEL
+    ),
 ]

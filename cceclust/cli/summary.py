@@ -74,7 +74,8 @@ def print_summary(summary: Summary) -> None:
     if summary.restart_losses:
         console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}")
     if "seconds" in summary.diagnostics:
-        epochs = f"{summary.diagnostics['n_iter']} epochs"
+        count = summary.diagnostics["n_iter"]
+        epochs = f"{count} epoch{'' if count == 1 else 's'}"
         console.print(f"Time             {summary.diagnostics['seconds']:.1f} s, {epochs}")
     if summary.against_labels is not None:
         figures = summary.against_labels
@@ -82,6 +83,8 @@ def print_summary(summary: Summary) -> None:
             f"[green]ACC {figures['accuracy']:.3f}   NMI {figures['nmi']:.3f}   ARI {figures['ari']:.3f}[/]   "
             "[dim](labels were used for this line only)[/]"
         )
+    for problem in summary.diagnostics.get("warnings", []):
+        console.print(f"Doubtful: {problem}", style="yellow", markup=False, soft_wrap=True)
     for path in summary.files:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import cluster
 
+from cceclust.estimators.parameters import check_not_negative
 from cceclust.estimators.self_labeling_clusterer import SelfLabelingClusterer
-from cceclust.estimators.softmax_clusterer import SoftmaxClusterer, check_not_negative
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
 from cceclust.training.objectives import MutualInformation
 
@@ -26,9 +27,9 @@ class KMeans(cluster.KMeans):
     Attributes
     ----------
     coef_ : ndarray of shape (n_clusters, n_features)
-        Twice the centres.
+        Twice the centres, counted from their mean.
     intercept_ : ndarray of shape (n_clusters,)
-        Minus the centres' squared lengths: ``argmax(x · coef_ᵀ + intercept_)`` is the nearest centre.
+        What makes ``argmax(x · coef_ᵀ + intercept_)`` the nearest centre.
 
     Examples
     --------
@@ -42,13 +43,17 @@ class KMeans(cluster.KMeans):
 
     @property
     def coef_(self) -> NDArray[Any]:
-        """Twice the centres."""
-        return np.asarray(2 * self.cluster_centers_)
+        """Twice the centres, counted from their mean."""
+        # Centres far from the origin differ in their last digits only; what they share says nothing.
+        centres = self.cluster_centers_.astype(np.float64)
+        return np.asarray(2 * (centres - centres.mean(axis=0)), self.cluster_centers_.dtype)
 
     @property
     def intercept_(self) -> NDArray[Any]:
-        """Minus the centres' squared lengths."""
-        return np.asarray(-(self.cluster_centers_**2).sum(axis=1))
+        """What makes the largest logit that of the nearest centre."""
+        centres = self.cluster_centers_.astype(np.float64)
+        mean = centres.mean(axis=0)
+        return np.asarray(-((centres + mean) * (centres - mean)).sum(axis=1), self.cluster_centers_.dtype)
 
 
 @dataclass(eq=False, repr=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from cceclust.files.hdf5 import plain_attributes, read_column, write_column, wri
 from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import reading
 
-__all__ = ["Clusters", "read_clusters", "write_clusters"]
+__all__ = ["Clusters", "clusters_writer", "read_clusters", "write_clusters"]
 
 
 @dataclass
@@ -100,12 +101,17 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
     ...     read_clusters(f"{folder}/tiny.h5").labels.tolist()
     [0, 1, 1]
     """
-    path = Path(path)
-    writer = WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise InputError(f"cannot write clusters to a file that ends in {path.suffix!r}; expected {', '.join(WRITERS)}")
+    write = clusters_writer(path)
     with replacing(path, force=force) as part:
-        writer(part, clusters)
+        write(part, clusters)
+
+
+def clusters_writer(path: str | Path) -> Callable[[Path, Clusters], None]:
+    """Return the function that writes a file of this name: worth asking before long work, not only after it."""
+    ending = Path(path).suffix.lower()
+    if ending not in WRITERS:
+        raise InputError(f"cannot write clusters to {path}: it ends in {ending!r}; expected {', '.join(WRITERS)}")
+    return WRITERS[ending]
 
 
 def write_hdf5(path: Path, clusters: Clusters) -> None:

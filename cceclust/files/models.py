@@ -19,7 +19,7 @@ from cceclust.files.atomic import replacing
 from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import reading
 
-__all__ = ["Model", "read_model", "write_model"]
+__all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
 
 @dataclass
@@ -76,8 +76,7 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     (2, 3)
     """
     path = Path(path)
-    if path.suffix.lower() != ".safetensors":
-        raise InputError(f"cannot write a model to a file that ends in {path.suffix!r}; expected .safetensors")
+    check_model_name(path)
     tensors = {"coef": np.ascontiguousarray(model.coef), "intercept": np.ascontiguousarray(model.intercept)}
     metadata = {
         **stamp("model"),
@@ -86,6 +85,12 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     }
     with replacing(path, force=force) as part:
         part.write_bytes(save(tensors, metadata))
+
+
+def check_model_name(path: str | Path) -> None:
+    """Raise unless a model can be written to a file of this name: worth calling before long work."""
+    if Path(path).suffix.lower() != ".safetensors":
+        raise InputError(f"cannot write a model to {path}: it ends in {Path(path).suffix!r}; expected .safetensors")
 
 
 def read_model(path: str | Path) -> Model:
