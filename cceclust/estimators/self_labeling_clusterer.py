@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_clusterer import SoftmaxClusterer, check_at_least, check_not_negative
+from cceclust.estimators.parameters import check_at_least, check_not_negative
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.neighbors import as_neighbors, nearest_neighbors
 from cceclust.pseudo_labels import Solver
 from cceclust.training.objectives import SelfLabeling
