@@ -17,6 +17,7 @@ from sklearn.cluster import KMeans
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
 from cceclust.scoring import clustering_accuracy
+from cceclust.training.weight_decay import suitable_weight_decay
 
 __all__ = ["CANDIDATES", "CandidateOnFile", "Ranking", "compare_defaults", "rank"]
 
@@ -122,7 +123,7 @@ def compare_defaults(
         for candidate, change in (candidates or CANDIDATES).items():
             parameters = dict(change)
             if "weight_decay" in parameters:
-                parameters["weight_decay"] *= CCEClusterer.automatic_weight_decay(features.shape[1])
+                parameters["weight_decay"] *= suitable_weight_decay(features, n_clusters)
             estimators[candidate] = partial(CCEClusterer, n_clusters, **parameters)
         for candidate, make in estimators.items():
             outcomes.append(run(candidate, name, make, features, labels, n_seeds))

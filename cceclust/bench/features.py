@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cceclust.clustering import METHODS
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.scoring import score_clusters
+from cceclust.training.weight_decay import suitable_weight_decay
 
 __all__ = ["PRESETS", "MethodResult", "compare_methods"]
 
@@ -115,17 +116,20 @@ def compare_methods(
     if preset not in PRESETS:
         raise InputError(f"preset={preset!r}; expected one of {', '.join(PRESETS)}")
     n_clusters = n_clusters or len(np.unique(labels))
+    suitable = suitable_weight_decay(features, n_clusters) if preset == "best" else 0.0
     results = []
     for method in methods or list(METHODS):
         candidates = [
             run_trials(features, labels, n_clusters, method, settings, n_trials, n_restarts, seed, on_fit)
-            for settings in settings_of(method, preset, weight_decay, features.shape[1])
+            for settings in settings_of(method, preset, weight_decay, suitable)
         ]
         results.append(max(candidates, key=lambda result: result.mean_accuracy))
     return results
 
 
-def settings_of(method: str, preset: str, weight_decay: float | None, n_features: int) -> Iterator[dict[str, Any]]:
+def settings_of(
+    method: str, preset: str, weight_decay: float | None, suitable_decay: float
+) -> Iterator[dict[str, Any]]:
     """Yield the settings to try."""
     if method == "kmeans" or preset == "default":
         yield {}
@@ -133,11 +137,10 @@ def settings_of(method: str, preset: str, weight_decay: float | None, n_features
         fairness = {"fairness": PAPER_FAIRNESS[method]} if method in PAPER_FAIRNESS else {}
         yield {**PAPER_TRAINING, **fairness, "weight_decay": 0.02 if weight_decay is None else weight_decay}
     else:
-        automatic = METHODS[method]().automatic_weight_decay(n_features)
         grid = itertools.product(BEST_WEIGHT_DECAYS, BEST_LEARNING_RATES, BEST_FAIRNESS.get(method, (None,)))
         for factor, rate, value in grid:
             fairness = {} if value is None else {"fairness": value}
-            yield {"weight_decay": round(factor * automatic, 4), "learning_rate": rate, **fairness}
+            yield {"weight_decay": round(factor * suitable_decay, 4), "learning_rate": rate, **fairness}
 
 
 def run_trials(

@@ -34,7 +34,8 @@ class CCEClusterer(SelfLabelingClusterer):
     prior : array-like of shape (n_clusters,), optional
         u: the expected part of each cluster, for unbalanced data. Uniform by default.
     weight_decay : float or "auto", default="auto"
-        Weight decay of the head. "auto" grows with the root of the number of features.
+        Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
+        their leading principal components.
     learning_rate : float, default=0.5
         Step size at the start.
     learning_rate_schedule : {"cosine", "constant"}, default="cosine"
@@ -83,6 +84,8 @@ class CCEClusterer(SelfLabelingClusterer):
         Mean loss of each epoch, of every restart.
     restart_agreement_ : float or None
         Mean adjusted Rand index between the labels of every two restarts: near 1, they found the same clusters.
+    weight_decay_ : float
+        The weight decay that was used.
     n_iter_ : int
         Number of epochs.
     converged_ : bool

@@ -6,7 +6,7 @@ import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,14 +25,13 @@ from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows, in_memory
 from cceclust.training.selection import evaluate
-from cceclust.training.standardization import fold, measure
+from cceclust.training.standardization import Standardization, fold, measure
 from cceclust.training.stream import Stream
 from cceclust.training.supervision import Supervision
+from cceclust.training.weight_decay import automatic_weight_decay
 
 __all__ = ["SoftmaxHead"]
 
-# Weight decay that suits standardised features of 2048 dimensions; it grows with the root of their number.
-WEIGHT_DECAY_AT_2048 = 0.4
 # A head is trained for about so many batches, however many rows there are, but sees every row a few times.
 STEPS = 800
 LEAST_EPOCHS = 10
@@ -84,7 +83,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         # Without the objective that needs no labels, unlabelled rows serve for standardisation alone.
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         n_taught = int((taught > 0).sum())
-        plan, prior = self._plan(n_clusters, n_taught, rows.shape[1]), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, n_taught), self._prior(n_clusters, rows.dtype)
         if self_labeling and n_taught < n_clusters:
             raise InputError(f"n_samples={n_taught} should be >= n_clusters={n_clusters}")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -95,6 +94,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
 
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
+            plan = self._with_weight_decay(plan, rows, weights, standardization, seed)
             heads = train(
                 rows,
                 plan,
@@ -139,9 +139,12 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self_labeling: bool = True,
     ) -> None:
         """Go once through some rows, starting from where the last call or a fit ended."""
-        plan, prior = self._plan(n_clusters, *rows.shape), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan)
+        if not hasattr(self, "weight_decay_"):
+            plan = self._with_weight_decay(plan, rows, weights, stream.standardization, seed=0)
+        plan = replace(plan, weight_decay=self.weight_decay_)
         with threadpool_limits(1, user_api="blas"):
             objective = self._make_objective(prior) if self_labeling else None
             losses = stream.update(rows, taught, plan, objective, supervision)
@@ -215,7 +218,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             warnings.warn(problem, ClusteringWarning, stacklevel=4)
         return codes
 
-    def _plan(self, n_clusters: int, n_rows: int, n_features: int) -> TrainingPlan:
+    def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
         """Check the parameters against the data and fill in what is "auto"."""
         check_at_least("n_init", self.n_init, 1)
         check_at_least("batch_size", self.batch_size, 1)
@@ -223,11 +226,8 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         check_positive("learning_rate", self.learning_rate)
         if self.learning_rate_schedule not in ("cosine", "constant"):
             raise InputError(f"learning_rate_schedule={self.learning_rate_schedule!r}; expected 'cosine' or 'constant'")
-        if self.weight_decay == "auto":
-            weight_decay = self.automatic_weight_decay(n_features)
-        else:
+        if self.weight_decay != "auto":
             check_not_negative("weight_decay", self.weight_decay)
-            weight_decay = float(self.weight_decay)
         if self.max_epochs == "auto":
             max_epochs = max(LEAST_EPOCHS, round(STEPS * self.batch_size / max(n_rows, self.batch_size)))
         else:
@@ -240,14 +240,19 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             max_epochs=max_epochs,
             learning_rate=self.learning_rate,
             constant_rate=self.learning_rate_schedule == "constant",
-            weight_decay=weight_decay,
+            weight_decay=0.0 if self.weight_decay == "auto" else float(self.weight_decay),
             tol=self.tol,
         )
 
-    @staticmethod
-    def automatic_weight_decay(n_features: int) -> float:
-        """Return the weight decay that "auto" stands for."""
-        return float(WEIGHT_DECAY_AT_2048 * np.sqrt(n_features / 2048))
+    def _with_weight_decay(
+        self, plan: TrainingPlan, rows: Rows, weights: NDArray[Any], standardization: Standardization, seed: int
+    ) -> TrainingPlan:
+        """Return the plan with the weight decay that is asked for, or with one that suits the data."""
+        decay = plan.weight_decay
+        if self.weight_decay == "auto":
+            decay = automatic_weight_decay(rows, plan.n_clusters, standardization, weights, seed=seed)
+        self.weight_decay_ = decay
+        return replace(plan, weight_decay=decay)
 
     def _prior(self, n_clusters: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the expected part of each cluster."""

@@ -52,6 +52,9 @@ class Rows(Protocol):
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield successive blocks of rows with their position."""
 
+    def take(self, indices: NDArray[np.intp]) -> Any:
+        """Return the rows of these numbers, which are few and in order."""
+
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
         """Yield all rows once, in buffers of a random composition."""
 
@@ -68,6 +71,10 @@ class ArrayRows:
         """Yield successive blocks of rows with their position."""
         for where in slices(self.shape, self.dtype):
             yield where, self.matrix[where].astype(self.dtype, copy=False)
+
+    def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows of these numbers, which are few and in order."""
+        return self.matrix[indices]
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
         """Yield the whole array as one buffer."""
@@ -86,6 +93,10 @@ class SparseRows:
         """Yield successive blocks of rows with their position."""
         for where in slices(self.shape, self.dtype):
             yield where, self.matrix[where]
+
+    def take(self, indices: NDArray[np.intp]) -> Any:
+        """Return the rows of these numbers, which are few and in order."""
+        return self.matrix[indices]
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
         """Yield the whole matrix as one buffer."""
@@ -111,6 +122,10 @@ class FileRows:
         """Yield successive blocks of rows with their position."""
         for where in slices(self.shape, self.dtype):
             yield where, self.file.read(where).astype(self.dtype, copy=False)
+
+    def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the rows of these numbers, which are few and in order."""
+        return self.file.read(indices)
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
         """Yield buffers of runs of rows from all over the file."""

@@ -21,11 +21,11 @@ def test_every_method_takes_part_and_solves_easy_data(blobs):
 
 
 def test_paper_preset_has_the_settings_of_the_supplement():
-    (settings,) = settings_of("cce", "paper", None, 2048)
+    (settings,) = settings_of("cce", "paper", None, 1.0)
     expected = {"learning_rate": 0.1, "batch_size": 250, "max_epochs": 10, "fairness": 100.0, "weight_decay": 0.02}
     assert expected.items() <= settings.items()
     assert settings["standardize"] is False
-    (settings,) = settings_of("migd", "paper", 0.001, 784)
+    (settings,) = settings_of("migd", "paper", 0.001, 1.0)
     assert settings["fairness"] == 1.3
     assert settings["weight_decay"] == 0.001
 
