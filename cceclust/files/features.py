@@ -5,6 +5,7 @@ The contract of our own format (``.h5``) is in ``docs/files.md``.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -165,9 +166,10 @@ class FeatureFile:
                 return self._read_run(start, stop)
             rows = np.arange(start, stop, step)
         indices = self._as_indices(rows)
-        return self._matrix[indices] if isinstance(self._matrix, np.ndarray) else self._gather(indices)
+        return self._matrix[indices] if type(self._matrix) is np.ndarray else self._gather(indices)
 
     def _read_run(self, start: int, stop: int) -> NDArray[Any]:
+        forget_mapped_pages(self._matrix)
         try:
             return np.asarray(self._matrix[start : max(start, stop)])
         except OSError as error:
@@ -187,7 +189,8 @@ class FeatureFile:
         return np.where(indices < 0, indices + self.n_samples, indices)
 
     def _gather(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        # h5py's own indexing by arrays is slow and wants them sorted: read each block once instead.
+        # h5py's own indexing by arrays is slow and wants them sorted: read each block once instead. Of a memory map
+        # only one block is held at a time.
         result = np.empty((len(indices), self.n_features), self.dtype)
         order = np.argsort(indices, kind="stable")
         blocks, begins = np.unique(indices[order] // self.block_rows, return_index=True)
@@ -274,6 +277,13 @@ class FeatureFile:
 
     def _run_length(self, start: int, run: int) -> int:
         return min(run, self.n_samples - int(start))
+
+
+def forget_mapped_pages(matrix: Any) -> None:
+    """Give back the memory of what was read from a map before: a stream through a large file should stay small."""
+    mapping = getattr(matrix, "base", None)
+    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def is_index_of(indices: NDArray[Any], length: int) -> bool:

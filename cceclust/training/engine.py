@@ -267,6 +267,8 @@ def train(
                 arguments = (buffer, sample_weight[buffer.indices], standardization, companions, plan, rate_at)
                 train_all(pool, groups, arguments)
                 done += len(buffer.indices)
+            # The next epoch fills memory of its own; together they would be twice the budget.
+            del buffer, arguments
             curves.append(np.concatenate([group.epoch_losses() for group in groups]))
             if not np.isfinite(curves[-1]).any():
                 raise InputError(
