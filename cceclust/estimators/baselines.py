@@ -56,7 +56,7 @@ class KMeans(cluster.KMeans):
         return np.asarray(-((centres + mean) * (centres - mean)).sum(axis=1), self.cluster_centers_.dtype)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MIGD(SoftmaxClusterer):
     """Mutual information by gradient descent: mean H(σ) + w KL(σ̄ ‖ u), eq. 1 of arXiv:2303.07321.
 
@@ -78,7 +78,7 @@ class MIGD(SoftmaxClusterer):
         return MutualInformation(prior, self.fairness)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SeLa(SelfLabelingClusterer):
     """Self-labeling with one-hot pseudo-labels of balanced sizes, found by optimal transport; eq. 3 of the paper.
 
@@ -103,7 +103,7 @@ class SeLa(SelfLabelingClusterer):
         )
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MIADM(SelfLabelingClusterer):
     """Self-labeling by Shannon's cross-entropy and alternating directions: mean H(y, σ) + λ KL(ȳ ‖ u), eq. 4.
 
@@ -127,7 +127,7 @@ class MIADM(SelfLabelingClusterer):
         return AlternatingDirectionSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CCEByPGD(SelfLabelingClusterer):
     """Collision cross-entropy with the other order of the divergence, L_CCE (eq. 11), by projected gradient descent.
 

@@ -13,7 +13,7 @@ from cceclust.pseudo_labels import EMSolver
 __all__ = ["CCEClusterer"]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CCEClusterer(SelfLabelingClusterer):
     """Cluster features with a linear softmax head trained by collision cross-entropy.
 

@@ -24,7 +24,7 @@ AUTOMATIC_NEIGHBORS = 10
 ROWS_FOR_AUTOMATIC_NEIGHBORS = range(1000, 60_001)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelfLabelingClusterer(SoftmaxClusterer):
     """Base of the clusterers with pseudo-labels; see :class:`cceclust.CCEClusterer` for parameters and attributes."""
 
