@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cceclust.version import __version__
 
 if TYPE_CHECKING:
-    from cceclust.estimators import CCEClusterer
+    from cceclust.estimators import CCEClassifier, CCEClusterer
     from cceclust.neighbors import nearest_neighbors
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.
 HOMES = {
+    "CCEClassifier": "cceclust.estimators",
     "CCEClusterer": "cceclust.estimators",
     "clustering_accuracy": "cceclust.scoring",
     "collision_cross_entropy": "cceclust.objective",
@@ -27,6 +28,7 @@ HOMES = {
 }
 
 __all__ = [
+    "CCEClassifier",
     "CCEClusterer",
     "__version__",
     "clustering_accuracy",

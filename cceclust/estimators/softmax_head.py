@@ -7,7 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +57,9 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
+
+    # What "auto" multiplies the weight decay by that suits clustering.
+    weight_decay_factor: ClassVar[float] = 1.0
 
     @abstractmethod
     def _make_objective(self, prior: NDArray[Any]) -> Objective:
@@ -251,6 +254,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         decay = plan.weight_decay
         if self.weight_decay == "auto":
             decay = automatic_weight_decay(rows, plan.n_clusters, standardization, weights, seed=seed)
+            decay *= self.weight_decay_factor
         self.weight_decay_ = decay
         return replace(plan, weight_decay=decay)
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["find_problems"]
+__all__ = ["STILL_FALLING", "find_problems"]
 
 TINY_PART = 0.05
 LOW_AGREEMENT = 0.4
+STILL_FALLING = "the loss was still falling when training stopped; raise max_epochs"
 
 
 def find_problems(
@@ -65,5 +66,5 @@ def find_problems(
             "answers; try another number of clusters, more restarts, or better features"
         )
     if not converged:
-        problems.append("the loss was still falling when training stopped; raise max_epochs")
+        problems.append(STILL_FALLING)
     return problems

@@ -14,6 +14,9 @@ from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
 
 __all__ = ["Seeds", "Supervision", "seeds_in_memory"]
 
+# Labelled rows that are kept while others are streamed may take a quarter as much memory again.
+PART_OF_MEMORY_FOR_SEEDS = 4
+
 
 @dataclass(frozen=True)
 class Seeds:
@@ -137,13 +140,11 @@ def seeds_in_memory(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any
     """
     if isinstance(rows, ArrayRows | SparseRows):
         return Seeds(rows.matrix, labelled, weights)
-    if isinstance(rows, FileRows) and len(labelled) > rows.rows_in_memory:
+    assert isinstance(rows, FileRows)
+    affordable = rows.rows_in_memory // PART_OF_MEMORY_FOR_SEEDS
+    if len(labelled) > affordable:
         raise InputError(
-            f"{len(labelled):,} labelled rows do not fit into the memory allowed, which holds "
-            f"{rows.rows_in_memory:,}; allow more memory"
+            f"{len(labelled):,} labelled rows do not fit beside streamed ones: the memory allowed leaves room for "
+            f"{affordable:,}; allow more memory"
         )
-    found = []
-    for where, block in rows.blocks():
-        first, last = np.searchsorted(labelled, (where.start, where.stop))
-        found.append(block[labelled[first:last] - where.start])
-    return Seeds(np.concatenate(found), np.arange(len(labelled)), weights)
+    return Seeds(rows.take(labelled).astype(rows.dtype), np.arange(len(labelled)), weights)

@@ -1,0 +1,311 @@
+"""Classification with few labels, soft labels or noisy ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cceclust.errors import InputError
+from cceclust.estimators.cce_clusterer import CCEClusterer
+from cceclust.estimators.given_labels import GivenLabels, read_labels
+from cceclust.estimators.parameters import check_at_least, check_positive, checked_weights
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.estimators.softmax_head import SoftmaxHead
+from cceclust.training.diagnostics import STILL_FALLING
+from cceclust.training.engine import EpochReport
+from cceclust.training.objectives import Objective
+from cceclust.training.rows import Rows
+from cceclust.training.supervision import Supervision, seeds_in_memory
+
+__all__ = ["CCEClassifier"]
+
+
+@dataclass(eq=False, repr=False)
+class CCEClassifier(ClassifierMixin, SoftmaxHead):
+    """Classify with a linear softmax head that learns from few, soft or noisy labels, and from unlabelled rows.
+
+    Every label is a distribution y over the classes, one-hot if it is certain. The head's softmax σ minimises
+
+        w · mean H₂(y, σ) over labelled rows + the loss of CCEClusterer over all rows,
+
+    where the second term is left out if every row has a label. For a one-hot y, collision cross-entropy
+    H₂(y, σ) = −ln Σ_k y_k σ_k is Shannon's, so this is the weakly supervised loss of arXiv:2303.07321 (Table 5); for a
+    uniform y it is constant. Labelled rows join every batch, so that clusters keep the labels' identity however few
+    labels there are.
+
+    Parameters
+    ----------
+    loss : {"cce", "ce"}, default="cce"
+        What labelled rows minimise: collision cross-entropy or Shannon's. They differ for labels that are not certain:
+        Shannon's makes the prediction copy the uncertainty.
+    label_noise : float or array-like of shape (n_classes, n_classes), default=0.0
+        How far hard labels can be trusted. A number η replaces a label by η·u + (1 − η)·y, with the uniform
+        distribution u: each label was, with probability η, drawn at random (Figure 2 of the paper). A transition matrix
+        Q, with Q[l, k] the probability of observing label l where class k is true, replaces label l by the row Q_l;
+        then H₂ is the forward correction of Patrini et al. (2017), up to a constant. Classes are in the order of
+        `classes_`. Soft labels are mixed alike.
+    n_extra_clusters : int, default=0
+        Clusters beyond the labelled classes, for classes of which no row is labelled.
+    self_labeling : bool or "auto", default="auto"
+        Whether all rows also teach themselves, as in :class:`cceclust.CCEClusterer`. "auto" does so if any row has no
+        label. False learns from the labelled rows alone.
+    label_weight : float, default=1.0
+        w: weight of the labelled rows beside the self-labeling loss.
+    fairness : float, default=10.0
+        As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `solver_iterations`,
+        `n_neighbors` and `neighbor_weight`.
+    n_init : int, default=2
+        Number of heads that start from different random weights. Labels make them agree, so few are enough.
+    weight_decay : float or "auto", default="auto"
+        Weight decay of the head. "auto" is a quarter of what suits clustering without labels.
+    prior, learning_rate, learning_rate_schedule, batch_size, max_epochs, tol, standardize, n_jobs, \
+random_state, verbose
+        As in :class:`cceclust.CCEClusterer`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes + n_extra_clusters,)
+        Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
+        numbers, or "extra 1", "extra 2", … where labels are strings.
+    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_iter_, converged_, problems_, \
+n_features_in_, feature_names_in_
+        As in :class:`cceclust.CCEClusterer`.
+
+    References
+    ----------
+    Zhang and Boykov, "Collision Cross-entropy for Soft Class Labels and Deep Clustering", arXiv:2303.07321.
+    Patrini et al., "Making deep neural networks robust to label noise: a loss correction approach", CVPR 2017.
+
+    Examples
+    --------
+    Ten labels for 1797 digits, one a class:
+
+    >>> import numpy as np
+    >>> from cceclust import CCEClassifier
+    >>> from cceclust.files import open_features
+    >>> with open_features("sample_data/digits.h5") as digits:
+    ...     X, truth = digits.array(), digits.labels
+    >>> y = np.full(len(X), -1)
+    >>> y[:10] = truth[:10]
+    >>> classifier = CCEClassifier(random_state=0).fit(X, y)
+    >>> classifier.score(X, truth) > 0.8
+    True
+    """
+
+    loss: Literal["cce", "ce"] = "cce"
+    label_noise: float | ArrayLike = 0.0
+    n_extra_clusters: int = 0
+    self_labeling: bool | Literal["auto"] = "auto"
+    label_weight: float = 1.0
+    fairness: float = 10.0
+    solver_iterations: int = 20
+    n_neighbors: int | Literal["auto"] = "auto"
+    neighbor_weight: float = 1.0
+    n_init: int = 2
+
+    # Labels keep heads from saturating on a wrong answer; what is left for the decay to do is to regularise.
+    weight_decay_factor: ClassVar[float] = 0.25
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, neighbors: ArrayLike | Any = None) -> Self:
+        """Learn from labels, and from rows without any.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features. float32 and float64 are used as they are, without a copy.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
+            for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
+            labels: a distribution a row, with a row of NaN for unknown.
+        sample_weight : array-like of shape (n_samples,), optional
+            Importance of each row.
+        neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
+            Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._validated_with_labels(X, y, reset=True)
+        return self.fit_rows(rows, y, sample_weight=sample_weight, neighbors=neighbors)
+
+    def fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        neighbors: ArrayLike | Any = None,
+        on_epoch: Callable[[EpochReport], None] | None = None,
+    ) -> Self:
+        """Learn from rows that need not be in memory.
+
+        Parameters
+        ----------
+        rows : Rows
+            Such as :class:`cceclust.training.rows.FileRows`. If they are streamed, the labelled ones must fit into the
+            memory allowed.
+        y, sample_weight, neighbors
+            As in `fit`.
+        on_epoch : callable, optional
+            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+
+        Returns
+        -------
+        self
+        """
+        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        given = self._read_labels(y, rows.shape[0])
+        self_labeling = self._wants_self_labeling(given)
+        given = given.with_weight(weights)
+        supervision, classes = self._supervision(given, rows, weights, self_labeling=self_labeling)
+        self._fit_heads(
+            rows,
+            len(classes),
+            weights,
+            neighbors=neighbors,
+            supervision=supervision,
+            self_labeling=self_labeling,
+            on_epoch=on_epoch,
+        )
+        self.classes_ = classes
+        if self_labeling:
+            self._diagnose(rows, self._prior(len(classes), rows.dtype), weights)
+        else:
+            # Classes may have any size and, with soft labels, any confidence.
+            self.problems_ = [] if self.converged_ else [STILL_FALLING]
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go once through a batch of rows, starting from where the last call (or `fit`) ended.
+
+        Without a `fit` before it, the first call takes the mean and scale of its rows for those of the data, so it
+        should see a few hundred rows, and a label of every class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            As in `fit`. A batch may have no label at all.
+        classes : array-like of shape (n_classes,), optional
+            All classes there will be, in the first call; by default those that y names.
+        sample_weight : array-like of shape (n_samples,), optional
+            Importance of each row.
+
+        Returns
+        -------
+        self
+        """
+        is_first = not hasattr(self, "coef_")
+        rows = self._validated_with_labels(X, y, reset=is_first)
+        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        if not is_first:
+            classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
+        given = self._read_labels(y, rows.shape[0], classes)
+        self_labeling = self._wants_self_labeling(given)
+        if is_first and classes is None:
+            given = given.with_weight(weights)
+        supervision, names = self._supervision(given, rows, weights, self_labeling=self_labeling)
+        if len(supervision.rows) == 0 and not self_labeling:
+            raise InputError("no row of this batch has a label and self_labeling=False: there is nothing to learn")
+        learned = supervision if len(supervision.rows) else None
+        self._fit_piece(rows, len(names), weights, supervision=learned, self_labeling=self_labeling)
+        self.classes_ = names
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the logits.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes, how much the second one's logit exceeds the first's.
+        """
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self._codes(self._validated_rows(X, reset=False))])
+
+    def _self_labeler(self) -> SoftmaxClusterer:
+        """Return the clusterer from which rows learn without labels."""
+        return CCEClusterer(
+            fairness=self.fairness,
+            solver_iterations=self.solver_iterations,
+            n_neighbors=self.n_neighbors,
+            neighbor_weight=self.neighbor_weight,
+            n_jobs=self.n_jobs,
+        )
+
+    def _make_objective(self, prior: NDArray[Any]) -> Objective:
+        return self._self_labeler()._make_objective(prior)
+
+    def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
+        return self._self_labeler()._companions(rows, neighbors, weights)
+
+    def _validated_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
+        """Check X as scikit-learn does, and that there are labels."""
+        if y is None:
+            validate_data(self, X, y, accept_sparse="csr", reset=reset)
+        return self._validated_rows(X, reset=reset)
+
+    def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
+        """Check the parameters that concern labels, and the labels."""
+        check_at_least("n_extra_clusters", self.n_extra_clusters, 0)
+        check_positive("label_weight", self.label_weight)
+        if self.loss not in ("cce", "ce"):
+            raise InputError(f"loss={self.loss!r}; expected 'cce' or 'ce'")
+        if self.self_labeling not in (True, False, "auto"):
+            raise InputError(f"self_labeling={self.self_labeling!r}; expected True, False or 'auto'")
+        given = read_labels(y, classes=classes, one_class_is_enough=self.n_extra_clusters > 0)
+        if given.n_rows != n_rows:
+            raise InputError(
+                f"labels of {given.n_rows} rows for n_samples={n_rows} rows of features; expected one a row"
+            )
+        return given
+
+    def _wants_self_labeling(self, given: GivenLabels) -> bool:
+        """Tell whether rows also teach themselves."""
+        return not given.is_complete if self.self_labeling == "auto" else bool(self.self_labeling)
+
+    def _supervision(
+        self, given: GivenLabels, rows: Rows, weights: NDArray[Any], *, self_labeling: bool
+    ) -> tuple[Supervision, NDArray[Any]]:
+        """Return what labelled rows teach, and the labels of all classes and clusters."""
+        labels = given.with_noise(self.label_noise).with_extra_clusters(self.n_extra_clusters)
+        if self.loss == "cce":
+            labels = labels.informative()
+        supervision = Supervision(
+            labels.rows,
+            labels.targets.astype(rows.dtype),
+            collision=self.loss == "cce",
+            weight=self.label_weight if self_labeling else 1.0,
+            seeds=seeds_in_memory(rows, labels.rows, weights[labels.rows]) if self_labeling else None,
+        )
+        return supervision, labels.classes

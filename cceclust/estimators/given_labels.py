@@ -1,0 +1,200 @@
+"""Labels as they are given (few of them, soft ones, noisy ones) made into one thing: distributions over classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from cceclust.errors import InputError
+from cceclust.estimators.parameters import check_not_negative
+from cceclust.scoring import as_labels, is_missing
+
+__all__ = ["GivenLabels", "name_extra_clusters", "read_labels"]
+
+# Distributions written with a few digits are still distributions.
+SUM_TOLERANCE = 1e-3
+UNIFORM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class GivenLabels:
+    """Distributions over classes, for the rows that have any.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Names of the classes.
+    rows : ndarray of shape (n_labelled,)
+        Numbers of the labelled rows, ascending.
+    targets : ndarray of shape (n_labelled, n_classes)
+        One-hot for hard labels.
+    n_rows : int
+        Number of all rows.
+    """
+
+    classes: NDArray[Any]
+    rows: NDArray[np.intp]
+    targets: NDArray[Any]
+    n_rows: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row has a label."""
+        return len(self.rows) == self.n_rows
+
+    def with_weight(self, sample_weight: NDArray[Any]) -> GivenLabels:
+        """Return the labels of the rows that have weight.
+
+        Raises
+        ------
+        InputError
+            If that leaves no label, or a class without a row.
+        """
+        kept = self._where(sample_weight[self.rows] > 0)
+        if len(kept.rows) == 0:
+            raise InputError("no row has a label; use CCEClusterer to cluster without labels")
+        empty = np.flatnonzero(kept.targets.sum(axis=0) == 0)
+        if len(empty):
+            name = self.classes[empty[0]]
+            raise InputError(
+                f"class {name} has no row that is labelled and has weight; label one, leave the class out, or ask for "
+                "it with n_extra_clusters"
+            )
+        return kept
+
+    def with_noise(self, label_noise: float | ArrayLike) -> GivenLabels:
+        """Return what is known of the true classes, if the given labels are noisy.
+
+        A label l becomes the row Q_l of the transition matrix Q, scaled to a distribution.
+        """
+        matrix = transition_matrix(label_noise, len(self.classes))
+        targets = self.targets @ matrix
+        sums = targets.sum(axis=1, keepdims=True)
+        if not sums.all():
+            label = self.classes[self.targets[int(np.argmin(sums))].argmax()]
+            raise InputError(f"label_noise says that {label} is never observed, but rows have this label")
+        return replace(self, targets=targets / sums)
+
+    def with_extra_clusters(self, count: int) -> GivenLabels:
+        """Return the labels over so many more clusters, to which no labelled row belongs."""
+        classes = np.concatenate([self.classes, name_extra_clusters(self.classes, count)])
+        return replace(self, classes=classes, targets=np.pad(self.targets, ((0, 0), (0, count))))
+
+    def informative(self) -> GivenLabels:
+        """Return the labels that are not uniform: by collision cross-entropy, a uniform one teaches nothing."""
+        kept = self._where(np.ptp(self.targets, axis=1) > UNIFORM_TOLERANCE)
+        if len(kept.rows) == 0 and len(self.classes) > 1:
+            raise InputError(
+                "every soft label is uniform, which teaches nothing; use CCEClusterer to cluster without labels"
+            )
+        return kept if len(self.classes) > 1 else self
+
+    def _where(self, mask: NDArray[np.bool_]) -> GivenLabels:
+        """Return some of the labels."""
+        return replace(self, rows=self.rows[mask], targets=self.targets[mask])
+
+
+def read_labels(y: Any, *, classes: ArrayLike | None = None, one_class_is_enough: bool = False) -> GivenLabels:
+    """Return given labels as distributions.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Hard labels, where −1, "", "-1", None and NaN mean unknown; or distributions, where a row of NaN means unknown.
+    classes : array-like of shape (n_classes,), optional
+        All classes; by default those that y names, in order, or the numbers of its columns.
+    one_class_is_enough : bool
+        If not, labels −1 and 1 are two classes, since one alone leaves nothing to tell apart.
+    """
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        return read_soft_labels(values, classes)
+    return read_hard_labels(column_or_1d(values, warn=True), classes, one_class_is_enough=one_class_is_enough)
+
+
+def read_hard_labels(y: NDArray[Any], classes: ArrayLike | None, *, one_class_is_enough: bool) -> GivenLabels:
+    """Return one-hot distributions for the labels that are known."""
+    if y.dtype.kind == "f":
+        check_classification_targets(np.append(y[np.isfinite(y)], -1))
+    labels = as_labels(y, "labels")
+    unknown = is_missing(labels)
+    if classes is None and not one_class_is_enough and np.array_equal(np.unique(labels), [-1, 1]):
+        unknown[:] = False
+    rows = np.flatnonzero(~unknown)
+    names = np.unique(labels[rows]) if classes is None else as_labels(np.unique(classes), "classes")
+    foreign = labels[rows][~np.isin(labels[rows], names)]
+    if len(foreign):
+        raise InputError(f"labels contain {foreign[0]}, which is none of the {len(names)} classes")
+    targets = np.eye(len(names))[np.searchsorted(names, labels[rows])]
+    return GivenLabels(names, rows, targets, len(labels))
+
+
+def read_soft_labels(y: NDArray[Any], classes: ArrayLike | None) -> GivenLabels:
+    """Return the distributions that are known, after a look at each."""
+    try:
+        values = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"soft labels are of type {y.dtype}; expected numbers that sum to 1 in each row") from None
+    names = np.arange(values.shape[1]) if classes is None else np.asarray(classes)
+    if len(names) != values.shape[1]:
+        raise InputError(f"soft labels have {values.shape[1]} columns for {len(names)} classes; expected one a class")
+    rows = np.flatnonzero(~np.isnan(values).all(axis=1))
+    targets = values[rows]
+    sums = targets.sum(axis=1)
+    refuse_row(rows, ~(np.isfinite(sums) & (targets >= 0).all(axis=1)), "holds NaN, infinite or negative values")
+    off = np.abs(sums - 1) > SUM_TOLERANCE
+    refuse_row(rows, off, f"sums to {sums[off][0]:.6g}" if off.any() else "")
+    return GivenLabels(names, rows, targets / sums[:, None], len(values))
+
+
+def refuse_row(rows: NDArray[np.intp], is_bad: NDArray[np.bool_], problem: str) -> None:
+    """Raise if a row of soft labels is no distribution."""
+    if is_bad.any():
+        raise InputError(
+            f"{int(is_bad.sum())} of {len(rows)} rows of soft labels are no distributions: row {rows[is_bad][0]} "
+            f"{problem}; expected values of at least 0 that sum to 1, or only NaN where nothing is known"
+        )
+
+
+def transition_matrix(label_noise: float | ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """Return Q, with Q_lk the probability that label l is observed where class k is true."""
+    if np.ndim(label_noise) == 0:
+        check_not_negative("label_noise", label_noise)
+        noise = float(label_noise)  # type: ignore[arg-type]
+        if noise >= 1:
+            raise InputError(f"label_noise={noise:g}; expected less than 1: labels that are all noise teach nothing")
+        return noise / n_classes + (1 - noise) * np.eye(n_classes)
+    matrix = np.asarray(label_noise, np.float64)
+    if matrix.shape != (n_classes, n_classes):
+        raise InputError(
+            f"label_noise has shape {matrix.shape}; expected a number, or a matrix of {n_classes} × {n_classes} classes"
+        )
+    sums = matrix.sum(axis=0)
+    if not (matrix >= 0).all() or not np.allclose(sums, 1, atol=SUM_TOLERANCE):
+        transposed = " (its rows do: is it transposed?)" if np.allclose(matrix.sum(axis=1), 1) else ""
+        raise InputError(
+            "label_noise is no transition matrix: expected entries of at least 0 and columns that sum to 1, the column "
+            f"of a true class holding the probability of each label; they sum to {sums.round(4).tolist()}{transposed}"
+        )
+    return matrix
+
+
+def name_extra_clusters(classes: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return labels for clusters beyond the classes: the next numbers, or "extra 1", "extra 2", …
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> name_extra_clusters(np.array([0, 1, 4]), 2)
+    array([5, 6])
+    >>> name_extra_clusters(np.array(["cat", "dog"]), 1)
+    array(['extra 1'], dtype='<U7')
+    """
+    if classes.dtype.kind == "U":
+        return np.array([f"extra {number}" for number in range(1, count + 1)], str)
+    return np.asarray(np.arange(count) + classes.max() + 1)
