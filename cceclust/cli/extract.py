@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cceclust.cli.console import print_json, print_warning, results, task_progress
-from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, ForceOption, JsonOption, QuietOption
+from cceclust.cli.options import (
+    INPUT_PANEL,
+    OUTPUT_PANEL,
+    ForceOption,
+    ImageDatasetOption,
+    ImageLabelsOption,
+    ImagesArgument,
+    JsonOption,
+    LimitOption,
+    QuietOption,
+    SplitOption,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -24,42 +35,15 @@ SKIPPED_SHOWN = 10
 
 
 def extract(
-    images: Annotated[
-        Path,
-        typer.Argument(
-            help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip or .tar, an array "
-            "of images (.npy, .npz, .h5), idx files, batches of CIFAR-10/100 or STL-10.",
-            metavar="IMAGES",
-        ),
-    ],
+    images: ImagesArgument,
     output: Annotated[
         Path,
         typer.Option("--out", "-o", help="The feature file (.h5) to write.", rich_help_panel=OUTPUT_PANEL),
     ],
-    split: Annotated[
-        Literal["train", "test", "unlabeled"] | None,
-        typer.Option(
-            help="Which batches of a data set's folder to read; by default all labelled ones.",
-            rich_help_panel=INPUT_PANEL,
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Read only the first images.", rich_help_panel=INPUT_PANEL)
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the images inside a .npz or .h5 file; by default 'images' or the only ones.",
-            rich_help_panel=INPUT_PANEL,
-        ),
-    ] = None,
-    labels_dataset: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the labels inside a .npz or .h5 file; by default 'labels' if it is there.",
-            rich_help_panel=INPUT_PANEL,
-        ),
-    ] = None,
+    split: SplitOption = None,
+    limit: LimitOption = None,
+    dataset: ImageDatasetOption = None,
+    labels_dataset: ImageLabelsOption = None,
     on_error: Annotated[
         Literal["skip", "fail"],
         typer.Option(help="Leave out images that cannot be read, or stop.", rich_help_panel=INPUT_PANEL),
@@ -129,6 +113,7 @@ def extract(
             force=force,
             progress=report_to(bar),
         )
+    warn_of_skipped(extraction)
     if as_json:
         print_json(extraction)
     elif not quiet:
@@ -154,6 +139,17 @@ def report_to(bar: Progress) -> Callable[[int, int], None]:
     return report
 
 
+def warn_of_skipped(extraction: Extraction) -> None:
+    """List images that have no row."""
+    n_skipped = len(extraction.skipped)
+    if n_skipped:
+        print_warning(f"{n_skipped:,} of {extraction.n_images:,} images could not be read and have no row:")
+    for reason in extraction.skipped[:SKIPPED_SHOWN]:
+        print_warning(reason)
+    if n_skipped > SKIPPED_SHOWN:
+        print_warning(f"… all of them are in the dataset 'skipped' of {extraction.target}")
+
+
 def print_extraction(extraction: Extraction) -> None:
     """Say what was done and what to do next."""
     console = results()
@@ -164,14 +160,6 @@ def print_extraction(extraction: Extraction) -> None:
     elif extraction.n_resumed:
         how = f"; went on from image {extraction.n_resumed:,} of {extraction.n_images:,}"
     console.print(f"{extraction.target}: {shape}{how}", markup=False, soft_wrap=True)
-    if extraction.skipped:
-        print_warning(
-            f"{len(extraction.skipped):,} of {extraction.n_images:,} images could not be read and have no row:"
-        )
-        for reason in extraction.skipped[:SKIPPED_SHOWN]:
-            print_warning(reason)
-        if len(extraction.skipped) > SKIPPED_SHOWN:
-            print_warning(f"… all of them are in the dataset 'skipped' of {extraction.target}")
     clusters = "K" if extraction.n_classes is None else extraction.n_classes
     command = f"cceclust fit --k {clusters} {shlex.quote(extraction.target)}"
     console.print(f"Next: {command}", markup=False, soft_wrap=True)

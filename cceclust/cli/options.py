@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,10 +14,15 @@ __all__ = [
     "DatasetOption",
     "FeaturesArgument",
     "ForceOption",
+    "ImageDatasetOption",
+    "ImageLabelsOption",
+    "ImagesArgument",
     "JsonOption",
     "LabelsDatasetOption",
+    "LimitOption",
     "MemoryOption",
     "QuietOption",
+    "SplitOption",
 ]
 
 INPUT_PANEL = "Input"
@@ -72,5 +77,40 @@ QuietOption = Annotated[
     bool,
     typer.Option(
         "--quiet", "-q", help="No progress bar and no text, only warnings and errors.", rich_help_panel=OUTPUT_PANEL
+    ),
+]
+ImagesArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip or .tar, an array "
+        "of images (.npy, .npz, .h5), idx files, batches of CIFAR-10/100 or STL-10.",
+        metavar="IMAGES",
+    ),
+]
+SplitOption = Annotated[
+    Literal["train", "test", "unlabeled"] | None,
+    typer.Option(
+        "--split",
+        help="Which batches of a data set's folder to read; by default all labelled ones.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Read only the first images.", rich_help_panel=INPUT_PANEL)
+]
+ImageDatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="Name of the images inside a .npz or .h5 file; by default 'images' or the only ones.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+ImageLabelsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--labels-dataset",
+        help="Name of the labels inside a .npz or .h5 file; by default 'labels' if it is there.",
+        rich_help_panel=INPUT_PANEL,
     ),
 ]

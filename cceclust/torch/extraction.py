@@ -140,12 +140,12 @@ def extract_features(
         raise InputError(f"precision={precision!r}; expected auto, {', '.join(PRECISIONS)}")
     settings = {
         **stamp("features"),
-        "backbone": network.name,
-        "weights": network.weights,
+        "backbone": as_utf8(network.name),
+        "weights": as_utf8(network.weights),
         "weights_sha256": network.weights_sha256,
         "image_size": size,
         "preprocessing": describe_preprocessing(size),
-        "input": images.source,
+        "input": as_utf8(images.source),
         "input_count": len(images),
         "input_fingerprint": images.fingerprint(),
         "dtype": dtype,
@@ -168,6 +168,11 @@ def extract_features(
             raise FileContentError(f"none of the {len(images)} images can be read; the first: {partial.skipped[0][1]}")
         partial.finish(labels=images.labels, paths=images.paths)
     return outcome(target, images, n_resumed=n_resumed)
+
+
+def as_utf8(name: str) -> str:
+    """Replace what is no UTF-8 in the name of a file, which HDF5 attributes do not take."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def check_options(target: Path, *, size: int, batch_size: int | None, workers: int, dtype: str, on_error: str) -> None:

@@ -140,6 +140,17 @@ class TestResult:
             files.append((tmp_path / "features.h5").read_bytes())
         assert files[0] == files[1]
 
+    def test_names_that_are_not_utf8_survive(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
+        odd_folder = Path(os.fsdecode(b"%b-\xe9" % os.fsencode(folder)))
+        try:
+            folder.rename(odd_folder)
+        except OSError:
+            pytest.skip("this file system wants UTF-8")
+        extract(odd_folder, tmp_path / "features.h5", tiny_weights)
+        with open_features(tmp_path / "features.h5") as features:
+            assert features.paths is not None
+            assert all(Path(path).is_file() for path in features.paths)
+
     def test_progress_counts_every_image(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
         seen: list[tuple[int, int]] = []
         extract(folder, tmp_path / "f.h5", tiny_weights, batch_size=20, progress=lambda *counts: seen.append(counts))

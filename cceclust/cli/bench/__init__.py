@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cceclust.cli.bench import defaults, features, loss_curves, neighbors, solver, speed
+from cceclust.cli.bench import defaults, extract, features, loss_curves, neighbors, solver, speed
 
 __all__ = ["app"]
 
@@ -18,3 +18,4 @@ app.command("features")(features.features)
 app.command("speed")(speed.speed)
 app.command("neighbors")(neighbors.neighbors)
 app.command("defaults")(defaults.defaults)
+app.command("extract")(extract.extract)

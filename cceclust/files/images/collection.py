@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,13 +63,14 @@ class ImageCollection(ABC):
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and modification times: it changes when the images do."""
-        digest = hashlib.sha256(f"{self.source}\0{len(self)}".encode())
+        digest = hashlib.sha256(os.fsencode(f"{self.source}\0{len(self)}"))
         for file in self.files:
             try:
                 status = file.stat()
-                digest.update(f"\0{file}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+                state = f"{status.st_size}\0{status.st_mtime_ns}"
             except OSError:
-                digest.update(f"\0{file}\0missing".encode())
+                state = "missing"
+            digest.update(os.fsencode(f"\0{file}\0{state}"))
         return digest.hexdigest()
 
     def first(self, n_images: int) -> ImageCollection:
