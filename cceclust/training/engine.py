@@ -8,7 +8,7 @@ is held to one thread meanwhile: on products this small, two threads are slower 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -294,7 +294,7 @@ def train_all(pool: ThreadPoolExecutor, groups: list[RestartGroup], arguments: t
     """Train all groups on a buffer. An error or Ctrl-C stops them after their next batch."""
     outcomes = [pool.submit(group.train_on, *arguments) for group in groups]
     try:
-        for outcome in outcomes:
+        for outcome in as_completed(outcomes):
             outcome.result()
     except BaseException:
         for group in groups:
