@@ -205,45 +205,6 @@ class FeatureFile:
         for start in range(0, self.n_samples, step):
             yield start, self.read(slice(start, start + step))
 
-    def shuffled_batches(
-        self, batch_size: int, generator: np.random.Generator, *, rows_in_memory: int
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield ``(indices, rows)`` so that every row comes once, in a random order that disks like.
-
-        Runs of successive rows are read in a random order into a buffer, and batches are drawn at random from it.
-        Only the last batch may be smaller. The order is a function of the file's layout, the arguments and the
-        state of ``generator``.
-
-        Parameters
-        ----------
-        batch_size : int
-            Rows a batch.
-        generator : numpy.random.Generator
-            Source of the order.
-        rows_in_memory : int
-            Size of the buffer; it always has room for a batch and a run. The larger it is, the better the shuffling:
-            with all rows in memory the order is uniformly random.
-        """
-        run = max(1, min(self.block_rows, rows_in_memory // RUNS_IN_MEMORY))
-        starts = generator.permutation(np.arange(0, self.n_samples, run))
-        capacity = min(max(rows_in_memory, batch_size + run), self.n_samples)
-        indices, rows = np.empty(capacity, np.intp), np.empty((capacity, self.n_features), self.dtype)
-        held, next_run = 0, 0
-        while next_run < len(starts):
-            while next_run < len(starts) and held + self._run_length(starts[next_run], run) <= capacity:
-                start, length = int(starts[next_run]), self._run_length(starts[next_run], run)
-                indices[held : held + length] = np.arange(start, start + length)
-                rows[held : held + length] = self._read_run(start, start + length)
-                held, next_run = held + length, next_run + 1
-            order = generator.permutation(held)
-            n_drawn = held if next_run == len(starts) else held - held % batch_size
-            for begin in range(0, n_drawn, batch_size):
-                batch = order[begin : min(begin + batch_size, n_drawn)]
-                yield indices[batch], rows[batch]
-            kept = order[n_drawn:]
-            held = len(kept)
-            indices[:held], rows[:held] = indices[kept], rows[kept]
-
     def shuffled_buffers(
         self, generator: np.random.Generator, *, rows_in_memory: int, dtype: np.dtype[Any]
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
@@ -274,6 +235,28 @@ class FeatureFile:
                 rows[held : held + len(piece)] = self._read_run(int(piece[0]), int(piece[-1]) + 1)
                 held += len(piece)
             yield indices, rows
+
+    def shuffled_batches(
+        self, batch_size: int, generator: np.random.Generator, *, rows_in_memory: int
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield ``(indices, rows)`` so that every row comes once, in a random order that disks like.
+
+        Batches are drawn at random from the buffers of :meth:`shuffled_buffers`, and have nearly equal sizes.
+
+        Parameters
+        ----------
+        batch_size : int
+            Rows a batch, about.
+        generator : numpy.random.Generator
+            Source of the order.
+        rows_in_memory : int
+            Rows a buffer, at most. The larger it is, the better the shuffling: with all rows in memory the order is
+            uniformly random.
+        """
+        for indices, rows in self.shuffled_buffers(generator, rows_in_memory=rows_in_memory, dtype=self.dtype):
+            order = generator.permutation(len(indices))
+            for batch in np.array_split(order, max(1, round(len(order) / batch_size))):
+                yield indices[batch], rows[batch]
 
     def _run_length(self, start: int, run: int) -> int:
         return min(run, self.n_samples - int(start))

@@ -459,7 +459,7 @@ class TestShuffledBatches:
         rows_in_memory=st.integers(1, 120),
         seed=st.integers(0, 5),
     )
-    def test_every_row_comes_once_in_full_batches(
+    def test_every_row_comes_once_in_batches_of_bounded_size(
         self,
         tmp_path_factory: pytest.TempPathFactory,
         n_samples: int,
@@ -475,7 +475,7 @@ class TestShuffledBatches:
         )
         indices = np.concatenate([batch for batch, _ in batches])
         assert sorted(indices) == list(range(n_samples))
-        assert {len(batch) for batch, _ in batches[:-1]} <= {batch_size}
+        assert max(len(batch) for batch, _ in batches) <= max(1.5 * batch_size, 1)
         np.testing.assert_array_equal(np.concatenate([rows for _, rows in batches]), matrix[indices])
 
     def test_order_is_that_of_the_generator(self, small_features: Path) -> None:
