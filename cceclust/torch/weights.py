@@ -19,7 +19,16 @@ from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files.reading import listed, reading
 from cceclust.torch.resnet import ResNet, fuse_batch_norms, resnet18, resnet50
 
-__all__ = ["BACKBONES", "DEFAULT_WEIGHTS", "OFFICIAL_WEIGHTS", "Backbone", "load_backbone", "load_weights"]
+__all__ = [
+    "BACKBONES",
+    "DEFAULT_WEIGHTS",
+    "OFFICIAL_WEIGHTS",
+    "Backbone",
+    "load_backbone",
+    "load_state",
+    "load_weights",
+    "read_state",
+]
 
 BACKBONES: dict[str, Callable[[None], ResNet]] = {
     "resnet18": resnet18,
@@ -144,7 +153,11 @@ def load_weights(network: nn.Module, path: str | Path) -> None:
     Weights of the last layer, ``fc``, are left out if the network has none.
     """
     path = Path(path)
-    state = read_state(path)
+    load_state(network, read_state(path), path)
+
+
+def load_state(network: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
+    """Load named tensors, which came from ``path``, into a network whose parameters they must match."""
     expected = network.state_dict()
     if not any(name.startswith("fc.") for name in expected):
         state = {name: value for name, value in state.items() if not name.startswith("fc.")}
@@ -176,8 +189,9 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
             raise FileContentError(
                 f"{path} is refused: it is damaged, or holds more than tensors, which could run code when loaded"
             ) from None
-    # Training scripts often save their state dict under this name, beside other things.
-    state = state.get("state_dict", state) if isinstance(state, dict) else state
+    # Training scripts often save their state dict under one of these names, beside other things.
+    for name in ("state_dict", "model"):
+        state = state[name] if isinstance(state, dict) and isinstance(state.get(name), dict) else state
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise FileContentError(f"{path} holds no state dict: expected tensors by name, found {type(state).__name__}")
     return state

@@ -1,0 +1,137 @@
+"""The networks of ``cceclust deep``: a backbone, a linear head, and what images they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from cceclust.errors import InputError
+from cceclust.torch.small_resnet import small_resnet18
+from cceclust.torch.vgg import COLUMNS, VGG4
+
+__all__ = ["NETWORKS", "ClusterNetwork", "Standardize", "build_network", "choose_network"]
+
+# Larger images than these are taken for the next size up.
+LARGEST_GREY = 30
+LARGEST_FOR_32 = 64
+
+
+class Standardize(nn.Module):
+    """Subtract each channel's mean and divide by its standard deviation.
+
+    Both are buffers, so that a network takes images as they are wherever it goes.
+
+    Parameters
+    ----------
+    mean, deviation : sequence of n_channels numbers
+        Of pixels from 0 to 1.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, mean: Sequence[float], deviation: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32)[:, None, None])
+        self.register_buffer("deviation", torch.tensor(deviation, dtype=torch.float32)[:, None, None])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Standardise images (n, n_channels, height, width)."""
+        return (images - self.mean) / self.deviation
+
+
+class ClusterNetwork(nn.Module):
+    """A backbone and a linear head that turns its features into the logits of the clusters (equation 2).
+
+    Parameters
+    ----------
+    backbone : nn.Module
+        Maps images to features (n, n_features).
+    n_features, n_clusters : int
+        Sizes of the head.
+    standardize : nn.Module, optional
+        Applied to the images first.
+    """
+
+    def __init__(
+        self, backbone: nn.Module, n_features: int, n_clusters: int, standardize: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.standardize = standardize or nn.Identity()
+        self.backbone = backbone
+        self.head = nn.Linear(n_features, n_clusters)
+        nn.init.zeros_(self.head.bias)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Map images to features (n, n_features)."""
+        result: Tensor = self.backbone(self.standardize(images))
+        return result
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images to logits (n, n_clusters)."""
+        result: Tensor = self.head(self.features(images))
+        return result
+
+
+class Form(NamedTuple):
+    """What a network takes, and how its backbone is built."""
+
+    size: int
+    n_channels: int
+    build: Callable[[int], Any]
+
+
+NETWORKS = {
+    **{f"vgg4-{size}": Form(size, column.n_channels, VGG4) for size, column in COLUMNS.items()},
+    "resnet18-32": Form(32, 3, small_resnet18),
+    "resnet18-96": Form(96, 3, small_resnet18),
+}
+
+
+def build_network(
+    name: str, n_clusters: int, *, mean: Sequence[float] | None = None, deviation: Sequence[float] | None = None
+) -> ClusterNetwork:
+    """Build a network with random weights.
+
+    Parameters
+    ----------
+    name : {"vgg4-28", "vgg4-32", "vgg4-96", "resnet18-32", "resnet18-96"}
+        The network and the side of its images: grey ones for ``vgg4-28``, RGB for the others.
+    n_clusters : int
+        Number of clusters.
+    mean, deviation : sequence of n_channels numbers, optional
+        Of each channel, to standardise images by.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cceclust.torch import build_network
+    >>> build_network("vgg4-28", 10)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
+    if name not in NETWORKS:
+        raise InputError(f"network={name!r}; expected one of {', '.join(NETWORKS)}")
+    form = NETWORKS[name]
+    backbone = form.build(form.size)
+    standardize = None if mean is None or deviation is None else Standardize(mean, deviation)
+    return ClusterNetwork(backbone, backbone.n_features, n_clusters, standardize)
+
+
+def choose_network(name: str, size: int, *, is_grey: bool) -> str:
+    """Return the network for images of that size: VGG-4 for ``auto``, and the right form of ``resnet18``.
+
+    Examples
+    --------
+    >>> from cceclust.torch.networks import choose_network
+    >>> choose_network("auto", 28, is_grey=True), choose_network("resnet18", 96, is_grey=False)
+    ('vgg4-28', 'resnet18-96')
+    """
+    for_size = 32 if size <= LARGEST_FOR_32 else 96
+    if name == "resnet18":
+        return f"resnet18-{for_size}"
+    if name != "auto":
+        return name
+    return "vgg4-28" if is_grey and size <= LARGEST_GREY else f"vgg4-{for_size}"

@@ -1,0 +1,114 @@
+"""The networks: shapes and parameter counts as in the paper's table, and pretext weights under SCAN's names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.torch import build_network
+from cceclust.torch.networks import NETWORKS, choose_network
+from cceclust.torch.small_resnet import load_pretext, small_resnet18
+from cceclust.torch.vgg import VGG4
+
+
+def conv(n_in: int, n_out: int) -> int:
+    """Count the parameters of a 5 × 5 convolution without bias and of its batch norm."""
+    return 25 * n_in * n_out + 2 * n_out
+
+
+# Written out from Table 7 of the supplement; the ResNet's is torchvision's without fc, with a 3 × 3 first convolution.
+BACKBONES = {
+    "vgg4-28": (512 * 3 * 3, conv(1, 64) + conv(64, 128) + conv(128, 256) + conv(256, 512)),
+    "vgg4-32": (256 * 4 * 4, conv(3, 32) + conv(32, 64) + conv(64, 128) + conv(128, 256)),
+    "vgg4-96": (1024, conv(3, 128) + conv(128, 256) + conv(256, 512) + conv(512, 1024)),
+    "resnet18-32": (512, 11_689_512 - 513_000 - 3 * 64 * 49 + 3 * 64 * 9),
+    "resnet18-96": (512, 11_689_512 - 513_000 - 3 * 64 * 49 + 3 * 64 * 9),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_shapes_and_parameter_counts_are_those_of_the_table(name: str) -> None:
+    n_features, n_parameters = BACKBONES[name]
+    network = build_network(name, 7)
+    images = torch.rand(2, NETWORKS[name].n_channels, NETWORKS[name].size, NETWORKS[name].size)
+    assert network.features(images).shape == (2, n_features)
+    assert network(images).shape == (2, 7)
+    counted = sum(parameter.numel() for parameter in network.parameters())
+    assert counted == n_parameters + 7 * n_features + 7
+
+
+@pytest.mark.parametrize(("size", "stride"), [(28, 1), (32, 1), (96, 2)])
+def test_vgg4_has_its_layers_in_the_order_of_the_table(size: int, stride: int) -> None:
+    layers = [type(layer).__name__ for layer in VGG4(size)]
+    block = ["Conv2d", "BatchNorm2d", "ReLU"]
+    assert layers == [*block, "MaxPool2d", *block, "MaxPool2d", *block, "MaxPool2d", *block, "Flatten"]
+    for layer in VGG4(size):
+        if isinstance(layer, nn.Conv2d):
+            assert (layer.kernel_size, layer.stride, layer.padding) == ((5, 5), (stride, stride), (2, 2))
+
+
+def test_images_are_standardised_by_channel() -> None:
+    network = build_network("vgg4-32", 3, mean=[0.5, 0.4, 0.3], deviation=[0.1, 0.2, 0.3])
+    images = torch.tensor([0.6, 0.8, 0.0])[None, :, None, None].expand(1, 3, 4, 4)
+    expected = torch.tensor([1.0, 2.0, -1.0])[None, :, None, None].expand(1, 3, 4, 4)
+    torch.testing.assert_close(network.standardize(images), expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "is_grey", "wanted", "chosen"),
+    [
+        (28, True, "auto", "vgg4-28"),
+        (28, False, "auto", "vgg4-32"),
+        (8, True, "auto", "vgg4-28"),
+        (32, True, "auto", "vgg4-32"),
+        (37, False, "auto", "vgg4-32"),
+        (96, False, "auto", "vgg4-96"),
+        (500, True, "auto", "vgg4-96"),
+        (32, False, "resnet18", "resnet18-32"),
+        (96, False, "resnet18", "resnet18-96"),
+        (28, True, "vgg4-96", "vgg4-96"),
+    ],
+)
+def test_the_network_is_chosen_by_size_and_colour(size: int, is_grey: bool, wanted: str, chosen: str) -> None:
+    assert choose_network(wanted, size, is_grey=is_grey) == chosen
+
+
+def test_unknown_networks_and_sizes_are_refused() -> None:
+    with pytest.raises(InputError, match=r"network='vgg5'; expected one of vgg4-28, "):
+        build_network("vgg5", 10)
+    with pytest.raises(InputError, match="size=64"):
+        VGG4(64)
+    with pytest.raises(InputError, match="size=28"):
+        small_resnet18(28)
+
+
+def scan_checkpoint(backbone: nn.Module) -> dict[str, torch.Tensor]:
+    """Return a backbone's weights as SCAN's pretext task saves them."""
+    names = {name: "backbone." + name.replace(".downsample.", ".shortcut.") for name in backbone.state_dict()}
+    state = {names[name]: value for name, value in backbone.state_dict().items()}
+    return state | {"contrastive_head.0.weight": torch.zeros(512, 512), "contrastive_head.2.bias": torch.zeros(128)}
+
+
+@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: {"model": s, "epoch": 3}, lambda s: {"state_dict": s}])
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_scan_checkpoints_load_under_their_own_names(wrap, prefix: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    torch.manual_seed(0)
+    trained, fresh = small_resnet18(), small_resnet18()
+    state = {prefix + name: value for name, value in scan_checkpoint(trained).items()}
+    torch.save(wrap(state), tmp_path / "pretext.pth.tar")
+    load_pretext(fresh, tmp_path / "pretext.pth.tar")
+    for name, value in trained.state_dict().items():
+        assert torch.equal(fresh.state_dict()[name], value), name
+
+
+def test_checkpoints_that_do_not_fit_or_hold_code_are_refused(tmp_path: Path) -> None:
+    torch.save(scan_checkpoint(small_resnet18()), tmp_path / "resnet.pth")
+    with pytest.raises(FileContentError, match="does not fit the network"):
+        load_pretext(VGG4(32), tmp_path / "resnet.pth")
+    torch.save(small_resnet18(), tmp_path / "code.pth")
+    with pytest.raises(FileContentError, match="could run code"):
+        load_pretext(small_resnet18(), tmp_path / "code.pth")
