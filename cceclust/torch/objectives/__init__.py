@@ -1,0 +1,75 @@
+"""What a network can be trained to minimise, one published objective a file."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from cceclust.errors import InputError
+from cceclust.torch.objectives.cce import CCE
+from cceclust.torch.objectives.cce_pgd import CCEByPGD
+from cceclust.torch.objectives.iic import IIC
+from cceclust.torch.objectives.imsat import IMSAT
+from cceclust.torch.objectives.miadm import MIADM
+from cceclust.torch.objectives.objective import Objective
+from cceclust.torch.objectives.sela import SeLa
+
+__all__ = [
+    "CCE",
+    "IIC",
+    "IMSAT",
+    "MIADM",
+    "OBJECTIVES",
+    "CCEByPGD",
+    "Objective",
+    "SeLa",
+    "make_objective",
+    "parameters_of",
+]
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "cce": CCE,
+    "cce-pgd": CCEByPGD,
+    "imsat": IMSAT,
+    "iic": IIC,
+    "sela": SeLa,
+    "miadm": MIADM,
+}
+
+
+def make_objective(name: str, **parameters: Any) -> Objective:
+    """Return the objective of that name.
+
+    Parameters
+    ----------
+    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm"}
+        See :data:`OBJECTIVES`.
+    **parameters
+        Those of the objective.
+
+    Examples
+    --------
+    >>> from cceclust.torch.objectives import make_objective
+    >>> make_objective("cce", fairness=10.0).fairness
+    10.0
+    """
+    if name not in OBJECTIVES:
+        raise InputError(f"objective={name!r}; expected one of {', '.join(OBJECTIVES)}")
+    known = parameters_of(name)
+    for parameter in parameters:
+        if parameter not in known:
+            has = ", ".join(known) or "none"
+            raise InputError(f"objective {name!r} has no parameter {parameter!r}; it has {has}")
+    return OBJECTIVES[name](**parameters)
+
+
+def parameters_of(name: str) -> list[str]:
+    """Return the names of the parameters that an objective has.
+
+    Examples
+    --------
+    >>> from cceclust.torch.objectives import parameters_of
+    >>> parameters_of("sela")
+    ['sharpness', 'augmentation_weight', 'n_iterations']
+    """
+    return [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]

@@ -1,0 +1,87 @@
+"""Collision cross-entropy with pseudo-labels by projected gradient descent: L_CCE (equation 10).
+
+Z. Zhang, Y. Boykov, "Collision Cross-Entropy for Soft Class Labels and Deep Clustering" (arXiv:2303.07321).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cceclust.torch.objectives.cce import CCE
+
+__all__ = ["CCEByPGD", "project_to_simplex"]
+
+
+class CCEByPGD(CCE):
+    """Mean of H₂(y, σ) + λ KL(ȳ ‖ u) + w · mean of H₂(y, σ_view), with y found by projected gradient descent.
+
+    A step that would raise the loss is not taken, and the next ones are half as long: unlike the fixed step sizes of
+    the paper's Table 1, this needs no tuning and cannot diverge.
+
+    Parameters
+    ----------
+    fairness : float
+        λ; the paper has 100.
+    augmentation_weight : float
+        w of the views, which the same pseudo-labels teach.
+    n_iterations : int
+        Steps a batch.
+
+    Examples
+    --------
+    >>> logits = torch.randn(8, 3, requires_grad=True)
+    >>> CCEByPGD()(logits, logits)["loss"].backward()
+    """
+
+    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, n_iterations: int = 200) -> None:
+        super().__init__(fairness, augmentation_weight, n_iterations)
+
+    @torch.no_grad()
+    def pseudo_labels(self, logits: Tensor) -> Tensor:
+        """Return the pseudo-labels (n_samples, n_clusters) for these logits."""
+        probabilities = logits.softmax(dim=1)
+        n_clusters = probabilities.shape[1]
+        smallest = torch.finfo(probabilities.dtype).tiny
+        labels, loss = probabilities, self._value(probabilities, probabilities)
+        # Times the number of samples, as all steps here: the reach of one point's own term.
+        step = torch.ones_like(loss)
+        for _ in range(self.n_iterations):
+            collision = (labels * probabilities).sum(dim=1, keepdim=True).clamp_min(smallest)
+            pull = self.fairness * (n_clusters * labels.mean(dim=0)).clamp_min(smallest).log()
+            moved = project_to_simplex(labels - step * (pull - probabilities / collision))
+            value = self._value(moved, probabilities)
+            # Decided on the device: nothing waits for the answer.
+            lower = value < loss
+            labels, loss = torch.where(lower, moved, labels), torch.where(lower, value, loss)
+            step = torch.where(lower, 1.2 * step, 0.5 * step)
+        return labels
+
+    def unfairness(self, labels: Tensor) -> Tensor:
+        """Return KL(ȳ ‖ u) for the uniform u."""
+        mean = labels.mean(dim=0)
+        return torch.xlogy(mean, len(mean) * mean).sum()
+
+    def _value(self, labels: Tensor, probabilities: Tensor) -> Tensor:
+        collision = (labels * probabilities).sum(dim=1).clamp_min(torch.finfo(labels.dtype).tiny)
+        return -collision.log().mean() + self.fairness * self.unfairness(labels)
+
+
+def project_to_simplex(rows: Tensor) -> Tensor:
+    """Return the nearest points (n, k) whose entries are not negative and sum to 1.
+
+    J. Duchi et al., "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008.
+
+    Examples
+    --------
+    >>> project_to_simplex(torch.tensor([[1.0, 1.0, -3.0]]))
+    tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    # All points of the simplex stay as near when a row moves along (1, …, 1), and small numbers lose nothing.
+    rows = rows - rows.amax(dim=1, keepdim=True)
+    largest = rows.sort(dim=1, descending=True).values
+    excess = largest.cumsum(dim=1) - 1
+    count = torch.arange(1, rows.shape[1] + 1, device=rows.device, dtype=rows.dtype)
+    n_positive = (largest * count > excess).sum(dim=1, keepdim=True)
+    shift = excess.gather(1, n_positive - 1) / n_positive
+    return (rows - shift).clamp_min(0)

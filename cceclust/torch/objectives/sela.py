@@ -1,0 +1,72 @@
+"""SeLa: one-hot pseudo-labels in clusters of equal size, by optimal transport (equation 4 of arXiv:2303.07321).
+
+Y. M. Asano, C. Rupprecht, A. Vedaldi, "Self-labelling via simultaneous clustering and representation learning",
+ICLR 2020 (arXiv:1911.05371). Labels are found batch by batch here, as for all objectives, and not once in a while for
+all the data.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from cceclust.pseudo_labels.validation import check_count, check_non_negative, check_positive
+from cceclust.torch.objectives.objective import Objective
+
+__all__ = ["SeLa", "balanced_labels"]
+
+
+class SeLa(Objective):
+    """Mean of H(y, σ) + w · mean of H(y, σ_view) with one-hot y that fill all clusters alike.
+
+    Parameters
+    ----------
+    sharpness : float
+        Power of the probabilities in the transport; 25 in the paper of SeLa.
+    augmentation_weight : float
+        w of the views, which the same pseudo-labels teach.
+    n_iterations : int
+        Sinkhorn's iterations a batch.
+
+    Examples
+    --------
+    >>> logits = torch.randn(8, 3, requires_grad=True)
+    >>> SeLa()(logits, logits)["loss"].backward()
+    """
+
+    def __init__(self, sharpness: float = 25.0, augmentation_weight: float = 1.0, n_iterations: int = 50) -> None:
+        super().__init__()
+        check_positive(sharpness, "sharpness")
+        check_non_negative(augmentation_weight, "augmentation_weight")
+        check_count(n_iterations, "n_iterations")
+        self.sharpness = sharpness
+        self.augmentation_weight = augmentation_weight
+        self.n_iterations = n_iterations
+
+    def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
+        """Compute the loss and its parts."""
+        labels = balanced_labels(logits, self.sharpness, self.n_iterations).argmax(dim=1)
+        of_images, of_views = (functional.cross_entropy(scores, labels) for scores in (logits, view))
+        return {
+            "loss": of_images + self.augmentation_weight * of_views,
+            "cross_entropy": of_images,
+            "view": of_views,
+        }
+
+
+@torch.no_grad()
+def balanced_labels(logits: Tensor, sharpness: float, n_iterations: int) -> Tensor:
+    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with rows that sum to 1 and columns alike, by Sinkhorn.
+
+    Examples
+    --------
+    >>> balanced_labels(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), 25.0, 50).argmax(dim=1)
+    tensor([0, 1])
+    """
+    scores = sharpness * logits.log_softmax(dim=1)
+    size = logits.new_tensor(logits.shape[0] / logits.shape[1]).log()
+    for _ in range(n_iterations):
+        scores = scores.log_softmax(dim=1)
+        scores = scores - scores.logsumexp(dim=0) + size
+    return scores.softmax(dim=1)

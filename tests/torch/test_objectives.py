@@ -1,0 +1,190 @@
+"""Every objective against a small version of its own in NumPy: the value, and the gradient by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+from cceclust.errors import InputError
+from cceclust.pseudo_labels import (
+    AlternatingDirectionSolver,
+    EMSolver,
+    OptimalTransportSolver,
+    PGDSolver,
+    solve_pseudo_labels,
+)
+from cceclust.torch.objectives import OBJECTIVES, make_objective
+from cceclust.torch.objectives.cce_pgd import project_to_simplex
+from cceclust.torch.objectives.sela import balanced_labels
+
+Array = NDArray[np.float64]
+WEIGHT = 0.7
+
+
+def logits_of(seed: int, n_samples: int = 24, n_clusters: int = 3, scale: float = 2.0) -> tuple[Array, Array]:
+    generator = np.random.default_rng(seed)
+    logits = scale * generator.normal(size=(n_samples, n_clusters))
+    return logits, logits + generator.normal(size=logits.shape)
+
+
+def collision(labels: Array, logits: Array) -> float:
+    return float(-np.log((labels * softmax(logits, axis=1)).sum(axis=1)).mean())
+
+
+def shannon(labels: Array, logits: Array) -> float:
+    return float(-(labels * log_softmax(logits, axis=1)).sum(axis=1).mean())
+
+
+def unfairness(labels: Array) -> float:
+    mean = labels.mean(axis=0)
+    return float((mean * np.log(mean * len(mean))).sum())
+
+
+def reversed_unfairness(labels: Array) -> float:
+    mean = labels.mean(axis=0)
+    return float(-np.log(mean * len(mean)).mean())
+
+
+def numpy_cce(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    solver = EMSolver(fairness=100.0, max_iter=500, tol=0)
+    labels = solve_pseudo_labels(solver, softmax(logits, axis=1)).pseudo_labels
+    return lambda a, b: collision(labels, a) + WEIGHT * collision(labels, b) + 100 * reversed_unfairness(labels)
+
+
+def numpy_cce_pgd(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    solver = PGDSolver(fairness=5.0, loss="cce", step_size=0.1, max_iter=10_000, tol=0)
+    labels = solve_pseudo_labels(solver, softmax(logits, axis=1)).pseudo_labels
+    return lambda a, b: collision(labels, a) + WEIGHT * collision(labels, b) + 5 * unfairness(labels)
+
+
+def numpy_miadm(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    labels = solve_pseudo_labels(
+        AlternatingDirectionSolver(max_iter=1000, tol=0), softmax(logits, axis=1)
+    ).pseudo_labels
+    return lambda a, b: shannon(labels, a) + WEIGHT * shannon(labels, b) + unfairness(labels)
+
+
+def numpy_sela(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    solver = OptimalTransportSolver(one_hot=True, tol=1e-9)
+    labels = solve_pseudo_labels(solver, softmax(logits, axis=1)).pseudo_labels
+    return lambda a, b: shannon(labels, a) + WEIGHT * shannon(labels, b)
+
+
+def numpy_imsat(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    fixed = softmax(logits, axis=1)
+
+    def loss(a: Array, b: Array) -> float:
+        sigma = softmax(a, axis=1)
+        mean = sigma.mean(axis=0)
+        information = -(sigma * np.log(sigma)).sum(axis=1).mean() + 4 * (mean * np.log(mean)).sum()
+        return WEIGHT * shannon(fixed, b) + 0.1 * float(information)
+
+    return loss
+
+
+def numpy_iic(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    def loss(a: Array, b: Array) -> float:
+        joint = softmax(a, axis=1).T @ softmax(b, axis=1) / len(a)
+        joint = (joint + joint.T) / 2
+        independent = joint.sum(axis=0)[:, None] * joint.sum(axis=1)[None, :]
+        return -float((joint * np.log(joint / independent)).sum())
+
+    return loss
+
+
+ORACLES = {
+    "cce": (numpy_cce, {"n_iterations": 500, "augmentation_weight": WEIGHT}),
+    "cce-pgd": (numpy_cce_pgd, {"fairness": 5.0, "n_iterations": 1500, "augmentation_weight": WEIGHT}),
+    "imsat": (numpy_imsat, {"augmentation_weight": WEIGHT}),
+    "iic": (numpy_iic, {}),
+    "sela": (numpy_sela, {"n_iterations": 500, "augmentation_weight": WEIGHT}),
+    "miadm": (numpy_miadm, {"n_iterations": 1000, "augmentation_weight": WEIGHT}),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_loss_and_gradient_are_those_of_numpy(name: str, seed: int) -> None:
+    oracle, parameters = ORACLES[name]
+    logits, view = logits_of(seed)
+    loss = oracle(logits, view)
+    first, second = (torch.tensor(array, requires_grad=True) for array in (logits, view))
+    value = make_objective(name, **parameters)(first, second)["loss"]
+    assert value.item() == pytest.approx(loss(logits, view), rel=1e-3)
+    value.backward()
+    generator = np.random.default_rng(seed)
+    for _ in range(4):
+        # The derivative in a random direction; pseudo-labels stay as they are.
+        step, other = (1e-5 * generator.normal(size=logits.shape) for _ in range(2))
+        expected = (loss(logits + step, view + other) - loss(logits - step, view - other)) / 2
+        assert first.grad is not None
+        assert second.grad is not None
+        found = float((first.grad.numpy() * step).sum() + (second.grad.numpy() * other).sum())
+        assert found == pytest.approx(expected, rel=0.02, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_extreme_logits_give_finite_losses_and_gradients(name: str) -> None:
+    logits = torch.zeros(8, 4)
+    logits[:, 1] = 300.0
+    logits.requires_grad_()
+    parts = make_objective(name)(logits, -logits)
+    parts["loss"].backward()
+    assert all(torch.isfinite(value) for value in parts.values())
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_descending_makes_predictions_decided_balanced_and_alike_in_both_views(name: str) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(60, 3, requires_grad=True)
+    noise = 0.3 * torch.randn(60, 3)
+    objective = make_objective(name)
+    optimizer = torch.optim.Adam([logits], lr=0.2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        objective(logits, logits + noise)["loss"].backward()
+        optimizer.step()
+    sigma = logits.detach().softmax(dim=1)
+    assert sigma.amax(dim=1).mean() > 0.8
+    assert torch.bincount(sigma.argmax(dim=1), minlength=3).min() >= 8
+
+
+def test_projection_reaches_the_nearest_point_of_the_simplex() -> None:
+    torch.manual_seed(0)
+    rows = 3 * torch.randn(50, 6, dtype=torch.float64)
+    projected = project_to_simplex(rows)
+    torch.testing.assert_close(projected.sum(dim=1), torch.ones(50, dtype=torch.float64))
+    assert projected.min() >= 0
+    # No other point of the simplex is nearer: the angle at the projection is never acute.
+    others = torch.rand(50, 6, dtype=torch.float64).softmax(dim=1)
+    assert (((rows - projected) * (others - projected)).sum(dim=1) <= 1e-9).all()
+
+
+def test_descent_on_pseudo_labels_never_raises_the_loss() -> None:
+    logits = torch.tensor(logits_of(3)[0])
+    losses = []
+    for n_iterations in (1, 5, 20, 100):
+        labels = make_objective("cce-pgd", n_iterations=n_iterations).pseudo_labels(logits).numpy()
+        losses.append(collision(labels, logits.numpy()) + 100 * unfairness(labels))
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_transported_labels_fill_all_clusters_alike() -> None:
+    labels = balanced_labels(torch.tensor(logits_of(4)[0]), 5.0, 500)
+    torch.testing.assert_close(labels.sum(dim=0), torch.full((3,), 8.0, dtype=torch.float64), atol=1e-4, rtol=0)
+
+
+def test_foreign_names_and_parameters_are_refused() -> None:
+    with pytest.raises(InputError, match=r"objective='dino'; expected one of cce, cce-pgd, "):
+        make_objective("dino")
+    with pytest.raises(InputError, match="objective 'iic' has no parameter 'fairness'; it has none"):
+        make_objective("iic", fairness=1.0)
+    with pytest.raises(InputError, match="fairness"):
+        make_objective("cce", fairness=-1.0)
