@@ -11,8 +11,6 @@ __all__ = ["describe_preprocessing", "normalize", "resize_and_crop"]
 
 # Evaluation shows networks the middle 224 of 256 pixels.
 RESIZED_TO_CROPPED = 256 / 224
-# Resizing the short side of a very long image would make it huge; its ends are cropped away anyway.
-MAX_ASPECT = 4
 MEAN = (0.485, 0.456, 0.406)
 STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 
@@ -49,19 +47,20 @@ def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     # Whoever uses the losses alone does not need Pillow.
     from PIL import Image
 
-    short = min(image.shape[:2])
-    image = crop_centre(image, min(image.shape[0], MAX_ASPECT * short), min(image.shape[1], MAX_ASPECT * short))
     height, width = image.shape[:2]
-    target = size if short < size else round(size * RESIZED_TO_CROPPED)
-    new_size = (width * target // short, height * target // short)
-    resized = np.asarray(Image.fromarray(image).resize(new_size, Image.Resampling.BILINEAR))
-    return crop_centre(resized, size, size)
+    short = min(height, width)
+    resized = size if short < size else round(size * RESIZED_TO_CROPPED)
+    left, right = kept_part(width, width * resized // short, size)
+    top, bottom = kept_part(height, height * resized // short, size)
+    # Only what the crop keeps is computed: sooner, and a very long image does not become huge.
+    kept = Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom))
+    return np.asarray(kept)
 
 
-def crop_centre(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Cut away the margins."""
-    top, left = round((image.shape[0] - height) / 2), round((image.shape[1] - width) / 2)
-    return image[top : top + height, left : left + width]
+def kept_part(length: int, resized: int, size: int) -> tuple[float, float]:
+    """Return where, in an image of ``length``, the middle ``size`` pixels of its resized version begin and end."""
+    start = round((resized - size) / 2)
+    return start * length / resized, min((start + size) * length / resized, length)
 
 
 def normalize(pixels: Tensor) -> Tensor:

@@ -487,6 +487,16 @@ class TestPreprocessing:
         image[:, 32:64] = 255
         assert (resize_and_crop(image, 64)[:, 2:-2] == 255).all()
 
+    @pytest.mark.parametrize("shape", [(300, 400), (401, 233), (60, 45)])
+    def test_equals_resizing_the_whole_image_and_cropping_then(self, shape: tuple[int, int]) -> None:
+        image = np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8)
+        short = 224 if min(shape) < 224 else 256
+        height, width = (length * short // min(shape) for length in shape)
+        whole = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)).astype(int)
+        top, left = round((height - 224) / 2), round((width - 224) / 2)
+        # In noise, a shift by a hundredth of a pixel would change more than the rounding of grey values does.
+        assert np.abs(resize_and_crop(image, 224) - whole[top : top + 224, left : left + 224]).max() <= 1
+
     def test_shrinking_averages_instead_of_picking_pixels(self) -> None:
         checks = (255 * (np.indices((512, 512)).sum(axis=0) % 2)).astype(np.uint8)
         shrunk = resize_and_crop(np.repeat(checks[..., None], 3, axis=2), 56)

@@ -47,7 +47,8 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
             warnings.simplefilter("ignore")
             with Image.open(file, formats=PILLOW_FORMATS) as image:
                 refuse_bomb(image, name)
-                return pixels(ImageOps.exif_transpose(image), name)
+                ImageOps.exif_transpose(image, in_place=True)
+                return pixels(image, name)
     except FileError:
         raise
     except FileNotFoundError:
@@ -75,7 +76,7 @@ def pixels(image: PILImage, name: str) -> NDArray[np.uint8]:
         return as_rgb((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
     if image.has_transparency_data:
         return as_rgb(np.asarray(image.convert("RGBA")))
-    return np.asarray(image.convert("RGB"))
+    return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def as_rgb(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
