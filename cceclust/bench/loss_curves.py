@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cceclust.errors import InputError, MissingExtraError
-from cceclust.files.atomic import replacing
+from cceclust.bench.figures import check_figure_target, new_figure, save_figure
 from cceclust.objective import collision_cross_entropy, cross_entropy
 
 __all__ = ["LossCurve", "draw_loss_curves", "loss_curves"]
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("tab:red", "tab:green", "tab:blue")
 
 
@@ -73,21 +71,12 @@ def draw_loss_curves(path: str | Path, *, force: bool = False) -> None:
     force : bool
         Overwrite the file if it exists.
     """
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"a figure is one of {', '.join(FORMATS)}; got {path.name!r}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError('drawing needs matplotlib; install it with: pip install "cceclust[report]"') from error
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    check_figure_target(path, force=force)
+    figure, axes = new_figure()
     for curve, colour in zip(loss_curves(), COLOURS, strict=True):
         name = f"y = ({curve.label:.1f}, {1 - curve.label:.1f})"
         axes.plot(curve.x, curve.collision, color=colour, label=f"{name}: collision")
         axes.plot(curve.x, curve.shannon, "--", color=colour, linewidth=1, label=f"{name}: Shannon")
     axes.set(xlabel="prediction σ = (x, 1 − x)", ylabel="cross-entropy", xlim=(0, 1), ylim=(0, 3))
     axes.legend()
-    with replacing(path, force=force) as part:
-        figure.savefig(part, format=path.suffix[1:].lower(), dpi=150)
+    save_figure(figure, path, force=force)

@@ -64,7 +64,9 @@ class CCEClassifier(ClassifierMixin, SoftmaxHead):
         Number of heads that start from different random weights. Labels make them agree, so few are enough.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a quarter of what suits clustering without labels.
-    prior, learning_rate, learning_rate_schedule, batch_size, max_epochs, tol, standardize, n_jobs, \
+    learning_rate : float, default=0.5
+        Step size at the start; where labels are all there is to learn from, at most what the features' variance allows.
+    prior, learning_rate_schedule, batch_size, max_epochs, tol, standardize, n_jobs, \
 random_state, verbose
         As in :class:`cceclust.CCEClusterer`.
 

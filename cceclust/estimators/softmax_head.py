@@ -26,6 +26,7 @@ from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows, in_memory
 from cceclust.training.selection import evaluate
 from cceclust.training.standardization import Standardization, fold, measure
+from cceclust.training.step_size import longest_stable_step
 from cceclust.training.stream import Stream
 from cceclust.training.supervision import Supervision
 from cceclust.training.weight_decay import automatic_weight_decay
@@ -98,6 +99,8 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
             plan = self._with_weight_decay(plan, rows, weights, standardization, seed)
+            if not self_labeling:
+                plan = with_stable_steps(plan, rows, taught, standardization, seed)
             heads = train(
                 rows,
                 plan,
@@ -144,10 +147,12 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         """Go once through some rows, starting from where the last call or a fit ended."""
         plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
-        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan)
+        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, at_zero=not self_labeling)
         if not hasattr(self, "weight_decay_"):
             plan = self._with_weight_decay(plan, rows, weights, stream.standardization, seed=0)
         plan = replace(plan, weight_decay=self.weight_decay_)
+        if not self_labeling:
+            plan = with_stable_steps(plan, rows, taught, stream.standardization, seed=0)
         with threadpool_limits(1, user_api="blas"):
             objective = self._make_objective(prior) if self_labeling else None
             losses = stream.update(rows, taught, plan, objective, supervision)
@@ -157,14 +162,15 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self.coef_, self.intercept_ = coef[best], intercept[best]
         self.losses_, self.loss_ = losses, float(losses[best])
 
-    def _start_stream(self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan) -> Stream:
-        """Begin with random heads, or with the fitted one."""
+    def _start_stream(self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan, *, at_zero: bool) -> Stream:
+        """Begin with random heads, with heads at zero, or with the fitted one."""
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if hasattr(self, "coef_"):
             fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
             return Stream(fitted, self._standardization, generator)
         standardization = measure(rows, weights, standardize=self.standardize)
-        heads = HeadStack.random(plan.n_restarts, plan.n_clusters, rows.shape[1], rows.dtype, generator)
+        size = (plan.n_restarts, plan.n_clusters, rows.shape[1], rows.dtype)
+        heads = HeadStack.zero(*size) if at_zero else HeadStack.random(*size, generator)
         return Stream(heads, standardization, generator)
 
     def _logits(self, X: Any) -> NDArray[Any]:
@@ -276,6 +282,14 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def with_stable_steps(
+    plan: TrainingPlan, rows: Rows, weights: NDArray[Any], standardization: Standardization, seed: int
+) -> TrainingPlan:
+    """Return the plan with steps short enough for learning from labels alone."""
+    longest = longest_stable_step(rows, standardization, weights, seed=seed)
+    return replace(plan, learning_rate=min(plan.learning_rate, longest))
 
 
 def labelled_alone(weights: NDArray[Any], supervision: Supervision | None) -> NDArray[Any]:

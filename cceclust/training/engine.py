@@ -314,12 +314,14 @@ def make_groups(
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
-    """Divide the restarts into groups of nearly equal size, each with random heads."""
+    """Divide the restarts into groups of nearly equal size; labels alone need no random start."""
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        heads = HeadStack.random(len(members), plan.n_clusters, rows.shape[1], rows.dtype, generator)
-        groups.append(RestartGroup(heads, make_objective(), generator, supervision))
+        objective = make_objective()
+        size = (len(members), plan.n_clusters, rows.shape[1], rows.dtype)
+        heads = HeadStack.zero(*size) if objective is None else HeadStack.random(*size, generator)
+        groups.append(RestartGroup(heads, objective, generator, supervision))
     return groups
 
 

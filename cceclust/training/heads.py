@@ -53,6 +53,12 @@ class HeadStack:
         return cls(n_restarts, weights, np.zeros(n_restarts * n_clusters, dtype))
 
     @classmethod
+    def zero(cls, n_restarts: int, n_clusters: int, n_features: int, dtype: np.dtype[Any]) -> HeadStack:
+        """Start at zero, where labels alone decide the direction: nothing random has to be unlearned."""
+        weights = np.zeros((n_restarts * n_clusters, n_features), dtype)
+        return cls(n_restarts, weights, np.zeros(n_restarts * n_clusters, dtype))
+
+    @classmethod
     def of_raw(cls, coef: NDArray[Any], intercept: NDArray[Any], standardization: Standardization) -> HeadStack:
         """Take one head for raw features and express it for standardised ones."""
         # In float64, because the two parts of the bias may cancel nearly wholly.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
 
 from cceclust.training.rows import Rows, in_memory
+from cceclust.training.spectrum import leading_variances, sample_rows
 from cceclust.training.standardization import Standardization, measure
 
 __all__ = ["automatic_weight_decay", "suitable_weight_decay"]
@@ -17,7 +17,6 @@ __all__ = ["automatic_weight_decay", "suitable_weight_decay"]
 DECAY_PER_DEVIATION = 0.045
 # K clusters are told apart along K − 1 directions; beyond some, the mean hardly changes.
 MOST_DIRECTIONS = 20
-ROWS_FOR_SPECTRUM = 1000
 
 
 def automatic_weight_decay(
@@ -46,22 +45,12 @@ def automatic_weight_decay(
     -------
     float
     """
-    chosen = np.flatnonzero(sample_weight > 0)
-    if len(chosen) > ROWS_FOR_SPECTRUM:
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, ROWS_FOR_SPECTRUM, replace=False))
-    sample = rows.take(chosen)
-    dense = sample.toarray() if sparse.issparse(sample) else sample
+    sample, weights = sample_rows(rows, sample_weight, seed)
+    scaled = sample / standardization.scale
     # The sample's own mean: whatever `standardize` is, the variance is meant.
-    weights = sample_weight[chosen].astype(np.float64)
-    weights /= weights.sum()
-    scaled = dense.astype(np.float64) / standardization.scale
-    centred = (scaled - weights @ scaled) * np.sqrt(weights)[:, None]
-    n_directions = min(max(n_clusters - 1, 1), MOST_DIRECTIONS, *centred.shape)
-    is_wide = centred.shape[1] > centred.shape[0]
-    products = centred @ centred.T if is_wide else centred.T @ centred
-    last = len(products) - 1
-    variances = linalg.eigh(products, eigvals_only=True, subset_by_index=(last - n_directions + 1, last))
-    return float(DECAY_PER_DEVIATION * np.sqrt(max(variances.mean(), 0.0)))
+    n_directions = min(max(n_clusters - 1, 1), MOST_DIRECTIONS)
+    variances = leading_variances(scaled - weights @ scaled, weights, n_directions)
+    return float(DECAY_PER_DEVIATION * np.sqrt(variances.mean()))
 
 
 def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:

@@ -1,0 +1,182 @@
+"""Weak supervision on fixed features: Table 5 of arXiv:2303.07321, on any labelled file."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
+from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.neighbors import nearest_neighbors
+
+__all__ = ["METHODS", "WeakResult", "compare_weak", "draw_labels"]
+
+N_NEIGHBORS = 10
+
+
+@dataclass(eq=False, repr=False)
+class BesideClusterer(CCEClassifier):
+    """CCEClassifier with the loss of any clusterer beside that of the labels."""
+
+    clusterer: SoftmaxClusterer | None = None
+
+    def _self_labeler(self) -> SoftmaxClusterer:
+        assert self.clusterer is not None
+        return self.clusterer
+
+
+def self_training(random_state: int) -> Any:
+    """Return scikit-learn's self-training around logistic regression, on standardised features."""
+    return make_pipeline(
+        StandardScaler(), SelfTrainingClassifier(LogisticRegression(max_iter=200, random_state=random_state))
+    )
+
+
+def label_spreading(random_state: int) -> LabelSpreading:
+    """Return scikit-learn's label spreading on the graph of nearest neighbours; it needs no random numbers."""
+    return LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
+
+
+# What a method is made by, given random_state. Those whose names end in "neighbours" get the same graph.
+METHODS: dict[str, Callable[..., Any]] = {
+    "only seeds": partial(CCEClassifier, self_labeling=False),
+    "+ MI": partial(BesideClusterer, clusterer=MIGD()),
+    "+ SeLa": partial(BesideClusterer, clusterer=SeLa()),
+    "+ MIADM": partial(BesideClusterer, clusterer=MIADM()),
+    "+ CCE": partial(CCEClassifier, n_neighbors=0),
+    "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(n_neighbors=N_NEIGHBORS)),
+    "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(n_neighbors=N_NEIGHBORS)),
+    "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(n_neighbors=N_NEIGHBORS)),
+    "label spreading": label_spreading,
+    "self-training": self_training,
+}
+
+
+@dataclass(frozen=True)
+class WeakResult:
+    """How a method did with a part of the labels.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    ratio : float
+        Part of the rows that had a label.
+    accuracies : list of float
+        Accuracy on the rows without a label, one a draw of the labelled rows.
+    seconds : float
+        Mean time of a fit.
+    """
+
+    method: str
+    ratio: float
+    accuracies: list[float]
+    seconds: float
+
+
+def compare_weak(
+    features: NDArray[Any],
+    labels: NDArray[np.intp],
+    *,
+    ratios: Sequence[float] = (0.1, 0.05, 0.01),
+    methods: Sequence[str] | None = None,
+    n_draws: int = 5,
+    n_restarts: int = 1,
+    seed: int = 0,
+    on_fit: Callable[[str], None] | None = None,
+) -> list[WeakResult]:
+    """Fit every method to the same features with the same few labels.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        The features.
+    labels : ndarray of shape (n_samples,)
+        True labels as numbers from 0.
+    ratios : sequence of float
+        Parts of the rows that have a label.
+    methods : sequence of str, optional
+        Names in :data:`METHODS`; by default all.
+    n_draws : int
+        Draws of the labelled rows a ratio.
+    n_restarts : int
+        Restarts a fit, of the methods that have any.
+    seed : int
+        Seed of the first draw.
+    on_fit : callable, optional
+        Told the method after each fit.
+
+    Returns
+    -------
+    list of WeakResult
+    """
+    names = list(METHODS) if methods is None else list(methods)
+    for name in names:
+        if name not in METHODS:
+            raise InputError(f"method {name!r} is none of {', '.join(METHODS)}")
+    graph = nearest_neighbors(features, N_NEIGHBORS) if any(name.endswith("neighbours") for name in names) else None
+    results = []
+    for ratio in ratios:
+        for name in names:
+            accuracies, started = [], time.perf_counter()
+            for draw in range(seed, seed + n_draws):
+                given = draw_labels(labels, ratio, draw)
+                estimator = METHODS[name](random_state=draw)
+                settings = {"neighbors": graph} if name.endswith("neighbours") else {}
+                if isinstance(estimator, CCEClassifier):
+                    estimator.set_params(n_init=n_restarts)
+                accuracies.append(fit_and_score(estimator, features, labels, given, settings))
+                if on_fit is not None:
+                    on_fit(name)
+            results.append(WeakResult(name, ratio, accuracies, (time.perf_counter() - started) / n_draws))
+    return results
+
+
+def draw_labels(labels: NDArray[np.intp], ratio: float, seed: int) -> NDArray[np.intp]:
+    """Return labels of which a part is kept, at least one a class, and the others are −1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> (draw_labels(np.repeat([0, 1], 50), 0.1, seed=0) >= 0).sum()
+    np.int64(10)
+    """
+    if not 0 < ratio < 1:
+        raise InputError(f"ratio={ratio!r}; expected a part of the labels, between 0 and 1")
+    generator = np.random.default_rng(seed)
+    given = np.full_like(labels, -1)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        kept = generator.choice(members, max(1, round(ratio * len(members))), replace=False)
+        given[kept] = label
+    return given
+
+
+def fit_and_score(
+    estimator: Any,
+    features: NDArray[Any],
+    labels: NDArray[np.intp],
+    given: NDArray[np.intp],
+    settings: dict[str, Any],
+) -> float:
+    """Return the accuracy on the rows without a label."""
+    with warnings.catch_warnings():
+        # Methods that go wrong are part of the comparison.
+        for category in (ClusteringWarning, ConvergenceWarning):
+            warnings.simplefilter("ignore", category)
+        estimator.fit(features, given, **settings)
+    hidden = given < 0
+    return float((estimator.predict(features[hidden]) == labels[hidden]).mean())
