@@ -1,4 +1,4 @@
-"""All that needs torch: the losses as modules, EM on the device, networks, features of images."""
+"""All that needs torch: losses as modules, EM on the device, networks, features of images, deep clustering."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ except ImportError as error:
 
     raise MissingExtraError('cceclust.torch needs PyTorch; install it with: pip install "cceclust[torch]"') from error
 
+from cceclust.torch.deep import DeepTrainer
 from cceclust.torch.em import estimate_pseudo_labels
 from cceclust.torch.extraction import extract_features
 from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss
+from cceclust.torch.networks import build_network
 from cceclust.torch.resnet import resnet18, resnet50
 
 __all__ = [
     "CollisionCrossEntropy",
+    "DeepTrainer",
     "SelfLabelingLoss",
+    "build_network",
     "estimate_pseudo_labels",
     "extract_features",
     "resnet18",

@@ -1,0 +1,63 @@
+"""Augmented views of images, made in batches on the device by kornia."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from cceclust.errors import InputError, MissingExtraError
+
+__all__ = ["AUGMENTATIONS", "make_augmentation"]
+
+
+def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor], Tensor]:
+    """Return a function that turns images (n, n_channels, size, size), from 0 to 1, into views of them.
+
+    Every call draws new views from torch's global random numbers.
+
+    Parameters
+    ----------
+    kind : {"digits", "photos"}
+        ``digits`` moves, turns, scales and slants; ``photos`` crops, mirrors and, if there are any, changes colours.
+    size : int
+        Side of the images.
+    n_channels : int
+        1 or 3.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cceclust.torch.augmentation import make_augmentation
+    >>> make_augmentation("digits", 28, 1)(torch.rand(5, 1, 28, 28)).shape
+    torch.Size([5, 1, 28, 28])
+    """
+    if kind not in AUGMENTATIONS:
+        raise InputError(f"augmentation={kind!r}; expected one of {', '.join(AUGMENTATIONS)}")
+    try:
+        import kornia.augmentation as kornia
+    except ImportError:
+        raise MissingExtraError("augmentation needs kornia: pip install 'cceclust[torch]'") from None
+    view: Callable[[Tensor], Tensor] = AUGMENTATIONS[kind](kornia, size, n_channels)
+    return view
+
+
+def digits(kornia: Any, size: int, n_channels: int) -> Any:
+    """Move, turn, scale and slant: what leaves a written sign the same sign."""
+    return kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
+
+
+def photos(kornia: Any, size: int, n_channels: int) -> Any:
+    """Crop, mirror and change colours: what leaves an object the same object."""
+    steps = [
+        # Resampling cuts all crops of a batch at once.
+        kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample"),
+        kornia.RandomHorizontalFlip(),
+    ]
+    if n_channels == 3:
+        steps += [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
+    return kornia.ImageSequential(*steps)
+
+
+AUGMENTATIONS: dict[str, Callable[[Any, int, int], Any]] = {"digits": digits, "photos": photos}

@@ -1,0 +1,316 @@
+"""Clustering while learning the features: any network, any objective, one training loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cceclust.errors import InputError
+from cceclust.pseudo_labels.validation import check_non_negative, check_positive
+from cceclust.scoring import relative_entropy, score_clusters
+from cceclust.torch.devices import resolve_device
+from cceclust.torch.objectives import Objective, make_objective
+
+__all__ = ["DeepTrainer", "EpochMetrics"]
+
+PREDICTION_BATCH = 500
+
+
+@dataclass(frozen=True)
+class EpochMetrics:
+    """How an epoch went. All but the speed is the same in every run with the same seed on the same machine.
+
+    Attributes
+    ----------
+    epoch : int
+        Its number, from 1.
+    loss : float
+        Mean loss of its batches.
+    parts : dict of float
+        Mean of everything that the objective reports of its loss.
+    cluster_entropy : float
+        Entropy of the clusters' sizes divided by its maximum: 1 when all are equally large, 0 when all is one.
+    accuracy, nmi, ari : float or None
+        Against the true labels, if there are any, which nothing else uses.
+    images_per_second : float
+        Images, each with its view, that were trained on in a second.
+
+    The sizes and the last figures come from the predictions that were made while training, which cost nothing: each
+    image as the network saw it at that step.
+    """
+
+    epoch: int
+    loss: float
+    parts: dict[str, float]
+    cluster_entropy: float
+    accuracy: float | None
+    nmi: float | None
+    ari: float | None
+    images_per_second: float
+
+
+class DeepTrainer:
+    """Train a network to cluster images.
+
+    Each step takes a batch, makes one augmented view of every image, and gives the logits of both to the objective;
+    both go through the network together, so that batch norms see them as one batch.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Maps images (n, …) to logits (n, n_clusters). Its weights are changed.
+    augmentation : callable
+        Maps a batch of images on the device to a view of each. Random numbers must be torch's.
+    objective : str or Objective
+        A name in :data:`cceclust.torch.objectives.OBJECTIVES`, or an object.
+    learning_rate, weight_decay : float
+        Adam's; the weight decay is its L2 term.
+    head_learning_rate : float, optional
+        For the parameters of ``network.head``, if it shall differ.
+    batch_size : int
+        Images a step at most. All batches of an epoch are equally large, give or take one image.
+    device : str
+        ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
+    seed : int
+        Decides the batches and the views.
+    **parameters
+        Those of an objective that is given by name.
+
+    Attributes
+    ----------
+    history : list of EpochMetrics
+        One an epoch so far.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cceclust.torch import DeepTrainer
+    >>> images = torch.randn(60, 5) + 4 * torch.eye(3, 5).repeat(20, 1)
+    >>> network = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
+    >>> trainer = DeepTrainer(network, lambda x: x + torch.randn_like(x), learning_rate=0.01, batch_size=30)
+    >>> history = trainer.fit(images, n_epochs=3)
+    >>> trainer.predict(images).shape
+    (60,)
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        augmentation: Callable[[Tensor], Tensor],
+        objective: str | Objective = "cce",
+        *,
+        learning_rate: float = 1e-3,
+        head_learning_rate: float | None = None,
+        weight_decay: float = 0.01,
+        batch_size: int = 250,
+        device: str = "auto",
+        seed: int = 0,
+        **parameters: Any,
+    ) -> None:
+        check_positive(learning_rate, "learning_rate")
+        check_non_negative(weight_decay, "weight_decay")
+        check_at_least_one(batch_size, "batch_size")
+        if isinstance(objective, Objective) and parameters:
+            raise InputError(f"parameters {', '.join(parameters)} belong into the objective that was given")
+        self.device = resolve_device(device)
+        self.network = network.to(self.device)
+        self.augmentation = augmentation
+        chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
+        self.objective = chosen.to(self.device)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.history: list[EpochMetrics] = []
+        groups = parameter_groups(network, learning_rate, head_learning_rate)
+        self.optimizer = torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
+
+    def fit(
+        self,
+        images: Tensor,
+        n_epochs: int,
+        *,
+        labels: NDArray[Any] | None = None,
+        on_step: Callable[[int, int], None] | None = None,
+        on_epoch: Callable[[EpochMetrics], None] | None = None,
+    ) -> list[EpochMetrics]:
+        """Train until ``n_epochs`` epochs have been done in all.
+
+        Parameters
+        ----------
+        images : tensor (n, …)
+            What the network takes; uint8 is divided by 255. They may lie on another device.
+        n_epochs : int
+            Those that this trainer has done before count.
+        labels : ndarray of shape (n,), optional
+            True labels, for the metrics only.
+        on_step : callable, optional
+            Told before the first and after each step how many steps are done and how many there are, in all epochs.
+        on_epoch : callable, optional
+            Told after each epoch how it went.
+
+        Returns
+        -------
+        list of EpochMetrics
+        """
+        n_steps = math.ceil(len(images) / self.batch_size)
+
+        def report(step: int) -> None:
+            if on_step is not None:
+                on_step(len(self.history) * n_steps + step, n_epochs * n_steps)
+
+        report(0)
+        while len(self.history) < n_epochs:
+            metrics = self._train_epoch(images, labels, n_steps, report)
+            self.history.append(metrics)
+            if on_epoch is not None:
+                on_epoch(metrics)
+        return self.history
+
+    def _train_epoch(
+        self, images: Tensor, labels: NDArray[Any] | None, n_steps: int, report: Callable[[int], None]
+    ) -> EpochMetrics:
+        epoch, n_images = len(self.history) + 1, len(images)
+        totals: dict[str, Tensor] = {}
+        started = time.perf_counter()
+        self.network.train()
+        with seeded(self.seed, epoch, self.device), exact_convolutions():
+            order = torch.randperm(n_images)
+            found = torch.empty(n_images, dtype=torch.long, device=self.device)
+            for step, rows in enumerate(order.tensor_split(n_steps), start=1):
+                batch = as_input(images[rows.to(images.device)], self.device)
+                parts, logits = self.train_step(batch)
+                n_clusters = logits.shape[1]
+                # Nothing here waits for the device; the sums are looked at when the epoch is over.
+                found[rows.to(self.device)] = logits.argmax(dim=1)
+                for name, value in parts.items():
+                    totals[name] = totals.get(name, 0) + value.detach() * (len(rows) / n_images)
+                report(step)
+        means = {name: float(total) for name, total in totals.items()}
+        if not math.isfinite(means["loss"]):
+            raise InputError(f"the loss became {means['loss']} in epoch {epoch}; lower the learning rate")
+        clusters = found.cpu().numpy()
+        seconds = time.perf_counter() - started
+        sizes = np.bincount(clusters, minlength=n_clusters)
+        scores = None if labels is None else score_clusters(labels, clusters)
+        return EpochMetrics(
+            epoch=epoch,
+            loss=means.pop("loss"),
+            parts=means,
+            cluster_entropy=relative_entropy(sizes[sizes > 0], n_clusters) or 0.0,
+            accuracy=None if scores is None else scores.accuracy,
+            nmi=None if scores is None else scores.nmi,
+            ari=None if scores is None else scores.ari,
+            images_per_second=n_images / seconds,
+        )
+
+    def train_step(self, batch: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Take one step on a batch of network input; return the loss and its parts, and the logits of the images."""
+        view = self.augmentation(batch)
+        if view.shape != batch.shape:
+            raise InputError(
+                f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"
+            )
+        logits, of_view = check_logits(self.network(torch.cat([batch, view])), 2 * len(batch)).chunk(2)
+        parts = self.objective(logits, of_view)
+        self.optimizer.zero_grad()
+        parts["loss"].backward()
+        self.optimizer.step()
+        return parts, logits.detach()
+
+    def predict_proba(self, images: Tensor) -> NDArray[np.float32]:
+        """Return the probabilities (n, n_clusters) of images."""
+        return self._evaluate(lambda batch: self.network(batch).float().softmax(dim=1), images)
+
+    def predict(self, images: Tensor) -> NDArray[np.int64]:
+        """Return the most probable cluster of each image."""
+        labels: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
+        return labels
+
+    def features(self, images: Tensor) -> NDArray[np.float32]:
+        """Return what the head sees (n, n_features); the network must have a method ``features``."""
+        compute: Any = getattr(self.network, "features", None)
+        if compute is None:
+            raise InputError(f"{type(self.network).__name__} has no method 'features'")
+        return self._evaluate(compute, images)
+
+    def _evaluate(self, compute: Callable[[Tensor], Tensor], images: Tensor) -> NDArray[np.float32]:
+        self.network.eval()
+        with torch.inference_mode(), exact_convolutions():
+            batches = [compute(as_input(batch, self.device)).cpu() for batch in torch.split(images, PREDICTION_BATCH)]
+        return torch.cat(batches).numpy()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that is needed to go on after the last whole epoch."""
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "history": [asdict(metrics) for metrics in self.history],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where :meth:`state_dict` was taken."""
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
+
+
+def check_at_least_one(value: int, name: str) -> None:
+    """Refuse what is not a whole number above 0."""
+    if not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:
+    """Give the head a learning rate of its own."""
+    if head_rate is None or head_rate == rate:
+        return [{"params": list(network.parameters())}]
+    check_positive(head_rate, "head_learning_rate")
+    head: Any = getattr(network, "head", None)
+    if not isinstance(head, nn.Module):
+        raise InputError(f"head_learning_rate={head_rate} needs a module 'head' in {type(network).__name__}")
+    of_head = list(head.parameters())
+    others = [parameter for parameter in network.parameters() if all(parameter is not own for own in of_head)]
+    return [{"params": others}, {"params": of_head, "lr": head_rate}]
+
+
+def as_input(images: Tensor, device: torch.device) -> Tensor:
+    """Move images to the device, and bytes into the range from 0 to 1."""
+    images = images.to(device, non_blocking=True)
+    return images.float() / 255 if images.dtype == torch.uint8 else images
+
+
+def check_logits(logits: Any, n_images: int) -> Tensor:
+    """Raise unless a network returned one row of logits an image, and enough images for all clusters."""
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != n_images:
+        came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise InputError(f"the network returns {came} for {n_images} images; expected ({n_images}, n_clusters)")
+    if 2 * logits.shape[1] > n_images:
+        raise InputError(
+            f"{logits.shape[1]} clusters, but only {n_images // 2} images a batch, which is to hold all clusters; "
+            "raise the batch size, or ask for fewer clusters"
+        )
+    # Autocast may have made them half precision, in which pseudo-labels cannot be found.
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+@contextmanager
+def seeded(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
+    """Make torch's random numbers those of this epoch, and leave the caller's as they were."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]))
+        yield
+
+
+@contextmanager
+def exact_convolutions() -> Iterator[None]:
+    """Make the GPU's convolutions the same every time."""
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True):
+        yield

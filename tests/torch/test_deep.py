@@ -1,0 +1,195 @@
+"""The trainer: it lowers the loss, says how it goes, goes on exactly where it was, and refuses what cannot work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cceclust.errors import InputError
+from cceclust.scoring import clustering_accuracy
+from cceclust.torch import DeepTrainer
+from cceclust.torch.deep import parameter_groups
+from cceclust.torch.objectives import OBJECTIVES, make_objective
+from cceclust.torch.overhead import measure_overhead
+
+N_CLUSTERS = 3
+
+
+class OwnNetwork(nn.Module):
+    """What a user might bring: batch norm, dropout, any names."""
+
+    def __init__(self, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(dropout))
+        self.head = nn.Linear(16, N_CLUSTERS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.body(x))
+        return result
+
+
+def blobs(n: int = 90) -> tuple[Tensor, np.ndarray]:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(n) % N_CLUSTERS
+    return torch.randn(n, 6, generator=generator) + 6 * torch.eye(N_CLUSTERS, 6)[labels], labels.numpy()
+
+
+def jitter(batch: Tensor) -> Tensor:
+    return batch + 0.5 * torch.randn_like(batch)
+
+
+def trainer(objective: str = "cce", seed: int = 0, **settings: object) -> DeepTrainer:
+    torch.manual_seed(seed)
+    chosen = {"batch_size": 30, "learning_rate": 0.01, "device": "cpu"} | settings
+    return DeepTrainer(OwnNetwork(), jitter, objective, seed=seed, **chosen)  # type: ignore[arg-type]
+
+
+def without_speed(history: list) -> list:
+    return [replace(metrics, images_per_second=0.0) for metrics in history]
+
+
+class TestTraining:
+    @pytest.mark.parametrize("name", OBJECTIVES)
+    def test_every_objective_lowers_its_loss_and_finds_the_groups(self, name: str) -> None:
+        images, labels = blobs()
+        clusterer = trainer(name, learning_rate=0.03, weight_decay=1e-4)
+        history = clusterer.fit(images, 10, labels=labels)
+        assert history[-1].loss < history[0].loss
+        assert clustering_accuracy(labels, clusterer.predict(images)) > 0.6
+
+    def test_metrics_say_how_it_goes(self) -> None:
+        images, labels = blobs()
+        metrics = trainer(learning_rate=0.03).fit(images, 10, labels=labels)[-1]
+        assert metrics.epoch == 10
+        assert set(metrics.parts) == {"collision", "view", "unfairness"}
+        total = metrics.parts["collision"] + metrics.parts["view"] + 100 * metrics.parts["unfairness"]
+        assert metrics.loss == pytest.approx(total, rel=1e-4)
+        assert metrics.cluster_entropy > 0.95
+        assert metrics.accuracy is not None
+        assert metrics.accuracy > 0.8
+        assert metrics.images_per_second > 0
+
+    def test_labels_change_nothing_but_the_scores(self) -> None:
+        images, labels = blobs()
+        with_labels, without = trainer(), trainer()
+        with_labels.fit(images, 2, labels=labels)
+        without.fit(images, 2)
+        assert without.history[-1].accuracy is None
+        assert with_labels.history[-1].loss == without.history[-1].loss
+
+    def test_own_objective_and_bytes_work(self) -> None:
+        pixels = torch.randint(0, 256, (40, 6), dtype=torch.uint8)
+        clusterer = DeepTrainer(OwnNetwork(), jitter, make_objective("sela", sharpness=5.0), device="cpu")
+        clusterer.fit(pixels, 1)
+        assert clusterer.predict_proba(pixels).shape == (40, N_CLUSTERS)
+        with pytest.raises(InputError, match="fairness belong into the objective"):
+            DeepTrainer(OwnNetwork(), jitter, make_objective("cce"), fairness=1.0)
+
+    def test_the_callers_random_numbers_are_left_alone(self) -> None:
+        clusterer = trainer()
+        torch.manual_seed(7)
+        expected = torch.rand(3)
+        torch.manual_seed(7)
+        clusterer.fit(blobs()[0], 1)
+        assert torch.equal(torch.rand(3), expected)
+
+    def test_predictions_do_not_depend_on_their_batch(self) -> None:
+        images, _ = blobs()
+        clusterer = trainer()
+        clusterer.fit(images, 2)
+        together, alone = clusterer.predict_proba(images), clusterer.predict_proba(images[:1])
+        np.testing.assert_allclose(together[:1], alone, rtol=1e-5)
+        np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-5)
+
+    def test_steps_are_counted_over_all_epochs(self) -> None:
+        steps: list[tuple[int, int]] = []
+        trainer().fit(blobs()[0], 2, on_step=lambda done, total: steps.append((done, total)))
+        assert steps == [(done, 6) for done in range(7)]
+
+
+class TestGoingOn:
+    def test_a_restored_trainer_ends_like_one_that_was_never_stopped(self) -> None:
+        images, labels = blobs()
+        whole = trainer()
+        whole.fit(images, 4, labels=labels)
+        first = trainer()
+        first.fit(images, 2, labels=labels)
+        second = trainer(seed=0)
+        torch.manual_seed(99)
+        second.network.load_state_dict(OwnNetwork().state_dict())
+        second.load_state_dict(first.state_dict())
+        second.fit(images, 4, labels=labels)
+        assert without_speed(second.history) == without_speed(whole.history)
+        for name, value in whole.network.state_dict().items():
+            assert torch.equal(second.network.state_dict()[name], value), name
+
+    def test_seeds_decide_and_repeat(self) -> None:
+        images, _ = blobs()
+        same, again, other = (trainer(seed=seed).fit(images, 1)[0].loss for seed in (0, 0, 1))
+        assert same == again != other
+
+
+class TestBatches:
+    @pytest.mark.parametrize(
+        ("n_images", "batch_size", "sizes"), [(31, 30, [16, 15]), (90, 30, [30, 30, 30]), (7, 30, [7])]
+    )
+    def test_no_batch_is_left_with_a_few_images(self, n_images: int, batch_size: int, sizes: list[int]) -> None:
+        seen = []
+
+        def count(batch: Tensor) -> Tensor:
+            seen.append(len(batch))
+            return batch
+
+        clusterer = DeepTrainer(OwnNetwork(), count, batch_size=batch_size, device="cpu")
+        clusterer.fit(blobs(n_images)[0], 1)
+        assert seen == sizes
+
+    def test_more_clusters_than_a_batch_holds_are_refused(self) -> None:
+        with pytest.raises(InputError, match="3 clusters, but only 2 images a batch"):
+            trainer(batch_size=2).fit(blobs(8)[0], 1)
+
+
+class TestRefusals:
+    def test_networks_that_return_no_logits(self) -> None:
+        clusterer = DeepTrainer(nn.Flatten(0), jitter, device="cpu")
+        with pytest.raises(InputError, match=r"returns \(360,\) for 60 images; expected \(60, n_clusters\)"):
+            clusterer.fit(blobs(30)[0], 1)
+
+    def test_augmentations_that_change_the_shape(self) -> None:
+        clusterer = DeepTrainer(OwnNetwork(), lambda batch: batch[:, :3], device="cpu")
+        with pytest.raises(InputError, match=r"turned \(30, 6\) into \(30, 3\)"):
+            clusterer.fit(blobs(30)[0], 1)
+
+    def test_a_loss_that_is_no_number_stops_the_run(self) -> None:
+        with pytest.raises(InputError, match="the loss became nan in epoch 1; lower the learning rate"):
+            trainer().fit(torch.full((30, 6), math.nan), 1)
+
+    def test_features_need_a_method_of_that_name(self) -> None:
+        with pytest.raises(InputError, match="OwnNetwork has no method 'features'"):
+            trainer().features(blobs()[0])
+
+    @pytest.mark.parametrize("wrong", [{"learning_rate": 0.0}, {"batch_size": 0}, {"weight_decay": -1.0}])
+    def test_settings_out_of_range(self, wrong: dict[str, float]) -> None:
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            trainer(**wrong)
+
+
+def test_the_head_has_a_learning_rate_of_its_own() -> None:
+    network = OwnNetwork()
+    body, head = parameter_groups(network, 1e-5, 0.05)
+    assert [id(parameter) for parameter in head["params"]] == [id(p) for p in network.head.parameters()]
+    assert head["lr"] == 0.05
+    assert "lr" not in body
+    assert len(body["params"]) + len(head["params"]) == len(list(network.parameters()))
+    with pytest.raises(InputError, match="needs a module 'head' in Linear"):
+        parameter_groups(nn.Linear(2, 2), 1e-5, 0.05)
+
+
+def test_overhead_compares_the_same_number_of_images() -> None:
+    speed = measure_overhead(trainer(), blobs()[0], n_rounds=1)
+    assert speed.ratio == pytest.approx(speed.images_per_second / speed.bare_images_per_second)
