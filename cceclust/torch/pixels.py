@@ -1,0 +1,118 @@
+"""Whole collections of small images as one tensor, cut and scaled to what a network takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cceclust.errors import FileContentError, FileError
+from cceclust.files.images import ImageCollection
+
+__all__ = ["LoadedImages", "fit_to_square", "load_pixels", "look_at"]
+
+# Enough images to tell how large and how colourful a collection is.
+N_LOOKED_AT = 100
+# ITU-R BT.601, as Pillow has it.
+LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+
+@dataclass(frozen=True)
+class LoadedImages:
+    """Images in memory.
+
+    Attributes
+    ----------
+    pixels : tensor (n, n_channels, size, size) of uint8
+        Those that could be read.
+    kept : ndarray of int
+        Their numbers in the collection.
+    skipped : list of str
+        The images that could not be read, and why.
+    """
+
+    pixels: Tensor
+    kept: NDArray[np.int64]
+    skipped: list[str]
+
+
+def look_at(images: ImageCollection) -> tuple[int, bool]:
+    """Return the usual short side of images, and whether all are grey, from a sample of them."""
+    sides, is_grey = [], True
+    for index in np.linspace(0, len(images) - 1, min(N_LOOKED_AT, len(images))).astype(int):
+        try:
+            image = images.read(int(index))
+        except FileError:
+            continue
+        sides.append(min(image.shape[:2]))
+        is_grey = is_grey and bool((image == image[:, :, :1]).all())
+    if not sides:
+        raise FileContentError(f"none of {len(images)} images of {images.source} that were tried can be read")
+    return int(np.median(sides)), is_grey
+
+
+def load_pixels(
+    images: ImageCollection, size: int, n_channels: int, *, progress: Callable[[int, int], None] | None = None
+) -> LoadedImages:
+    """Read all images into memory.
+
+    Parameters
+    ----------
+    images : ImageCollection
+        See :func:`cceclust.files.images.open_images`.
+    size : int
+        Side of the squares that they are cut and scaled to.
+    n_channels : int
+        3 for RGB, 1 for luminance.
+    progress : callable, optional
+        Called now and then with the number of images read and of all images.
+
+    Examples
+    --------
+    >>> from cceclust.files.images import open_images
+    >>> from cceclust.torch.pixels import load_pixels
+    >>> load_pixels(open_images("sample_data/digits"), 28, 1).pixels.shape
+    torch.Size([40, 1, 28, 28])
+    """
+    pixels = np.empty((len(images), size, size, n_channels), np.uint8)
+    kept: list[int] = []
+    skipped = []
+    for index in range(len(images)):
+        try:
+            image = fit_to_square(images.read(index), size)
+        except FileError as error:
+            skipped.append(str(error))
+            continue
+        pixels[len(kept)] = image if n_channels == 3 else np.rint(image @ LUMINANCE)[:, :, None]
+        kept.append(index)
+        if progress is not None and index % 100 == 0:
+            progress(index, len(images))
+    if not kept:
+        raise FileContentError(f"none of the {len(images)} images can be read; the first: {skipped[0]}")
+    channels_first = np.ascontiguousarray(pixels[: len(kept)].transpose(0, 3, 1, 2))
+    return LoadedImages(torch.from_numpy(channels_first), np.array(kept, np.int64), skipped)
+
+
+def fit_to_square(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Cut the largest square out of the middle of an RGB image, and scale it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cceclust.torch.pixels import fit_to_square
+    >>> fit_to_square(np.zeros((50, 37, 3), np.uint8), 32).shape
+    (32, 32, 3)
+    """
+    height, width = image.shape[:2]
+    short = min(height, width)
+    top, left = (height - short) // 2, (width - short) // 2
+    square = image[top : top + short, left : left + short]
+    if short == size:
+        return square
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(square).resize((size, size), Image.Resampling.BILINEAR))

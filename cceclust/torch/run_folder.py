@@ -1,0 +1,165 @@
+"""A training run as a folder: what it was told, how it went, and what came out of it.
+
+::
+
+    config.json        all settings; a run that goes on must have the same
+    metrics.jsonl      a line for each epoch
+    checkpoint.pt      the state after the last whole epoch
+    model.safetensors  the trained network
+    clusters.h5        the cluster of every image, as ``cceclust fit`` writes them
+    features.h5        on request, what the head sees of every image
+
+Each file is written beside its place and renamed, so a kill leaves none of them half-written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import nn
+
+from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
+from cceclust.files.atomic import replacing
+from cceclust.files.partial import lock
+from cceclust.files.provenance import check_stamp, stamp
+from cceclust.files.reading import reading
+from cceclust.torch.deep import DeepTrainer
+
+__all__ = ["RunFolder", "is_run"]
+
+CONFIG = "config.json"
+FILES = (CONFIG, "metrics.jsonl", "checkpoint.pt", "model.safetensors", "clusters.h5", "features.h5")
+
+
+def is_run(path: str | Path) -> bool:
+    """Tell whether a path is the folder of a run."""
+    return (Path(path) / CONFIG).is_file()
+
+
+class RunFolder:
+    """The files of a run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config, self.metrics, self.checkpoint, self.model, self.clusters, self.features = (
+            self.path / name for name in FILES
+        )
+
+    @contextmanager
+    def opened(self, config: Mapping[str, Any], *, resume: bool, force: bool) -> Iterator[None]:
+        """Begin a run with this configuration, or go on with it; no other process may do so meanwhile.
+
+        Parameters
+        ----------
+        config : mapping
+            All that the result depends on.
+        resume, force : bool
+            Go on with what is there; start over. Without either, nothing may be there.
+        """
+        self._refuse_other_folders()
+        try:
+            self.path.mkdir(exist_ok=True)
+            with (self.path / "lock").open("ab") as lock_file:
+                lock(lock_file, self.path)
+                self._begin(config, resume=resume, force=force)
+                yield
+        except CceclustError:
+            raise
+        except FileNotFoundError:
+            raise FileError(f"cannot write {self.path}: there is no directory {self.path.parent}") from None
+        except OSError as error:
+            raise FileError(f"cannot write {self.path}: {error.strerror or error}") from error
+
+    def _refuse_other_folders(self) -> None:
+        """Raise if the path holds anything that is no run."""
+        if self.path.exists() and not self.path.is_dir():
+            raise FileError(f"cannot write {self.path}: it is a file; a run is a folder")
+        others = [file.name for file in self.path.glob("[!.]*") if file.name not in (*FILES, "lock")]
+        if others and not is_run(self.path):
+            raise FileError(f"{self.path} is no run of cceclust: it holds {others[0]}; name another folder")
+
+    def _begin(self, config: Mapping[str, Any], *, resume: bool, force: bool) -> None:
+        earlier = self.read_config() if self.config.exists() else None
+        if earlier is not None and not (resume or force):
+            raise TargetExistsError(f"{self.path} holds a run; use --resume to go on with it, --force to start over")
+        outdated = [self.checkpoint, self.config, self.metrics, self.model, self.clusters, self.features]
+        if earlier is not None and not force:
+            refuse_changes(self.path, earlier, config)
+            outdated = [] if earlier == config else [self.model, self.clusters, self.features]
+        # The checkpoint goes first: without it, whatever a kill leaves counts as nothing.
+        for file in outdated:
+            file.unlink(missing_ok=True)
+        with replacing(self.config, force=True) as part:
+            part.write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    def read_config(self) -> dict[str, Any]:
+        """Read what the run was told."""
+        with reading(self.config, "the configuration of a run"):
+            config = json.loads(self.config.read_text("utf-8"))
+            if not isinstance(config, dict):
+                raise FileContentError(f"{self.config} is damaged: expected a JSON object")
+        check_stamp(config, "run", self.config)
+        return config
+
+    def save(self, trainer: DeepTrainer) -> None:
+        """Write the checkpoint, and then the metrics, which are also in it."""
+        with replacing(self.checkpoint, force=True) as part, part.open("wb") as file:
+            torch.save(trainer.state_dict(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        self._write_metrics(trainer)
+
+    def restore(self, trainer: DeepTrainer) -> int:
+        """Go on from the checkpoint, if there is one; return how many epochs were done."""
+        if self.checkpoint.exists():
+            try:
+                trainer.load_state_dict(torch.load(self.checkpoint, map_location="cpu", weights_only=True))
+            except Exception as error:  # damaged pickles raise nearly anything
+                raise FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over") from None
+        self._write_metrics(trainer)
+        return len(trainer.history)
+
+    def _write_metrics(self, trainer: DeepTrainer) -> None:
+        with replacing(self.metrics, force=True) as part:
+            part.write_text("".join(json.dumps(asdict(metrics)) + "\n" for metrics in trainer.history), "utf-8")
+
+    def write_model(self, network: nn.Module, metadata: Mapping[str, str]) -> None:
+        """Write a network as safetensors; loading it runs no code."""
+        tensors = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
+        with replacing(self.model, force=True) as part:
+            part.write_bytes(save(tensors, {**stamp("network"), **metadata}))
+
+    def read_model_metadata(self) -> dict[str, str]:
+        """Read what the model says about itself."""
+        with reading(self.model, "a network"), safe_open(self.model, framework="numpy") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        check_stamp(metadata, "network", self.model)
+        return metadata
+
+
+def refuse_changes(path: Path, earlier: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Raise unless a run goes on with what it was begun with; more epochs are welcome."""
+    changed = [name for name in sorted({*earlier, *config}) if earlier.get(name) != config.get(name)]
+    if changed == ["n_epochs"] and config["n_epochs"] > earlier["n_epochs"]:
+        return
+    if changed:
+        changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {config.get(name)!r}" for name in changed)
+        raise InputError(
+            f"the run in {path} was begun with something else: {changes}; repeat the first command, or use --force "
+            "(force=True) to start over"
+        )

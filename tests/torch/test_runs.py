@@ -1,0 +1,347 @@
+"""Runs: what a folder holds, going on after a kill at any moment, all kinds of images, and collapse reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from torch import nn
+
+from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
+from cceclust.files import open_features, read_clusters
+from cceclust.files.images import open_images
+from cceclust.files.scores import score_file
+from cceclust.torch import networks
+from cceclust.torch.pixels import fit_to_square, load_pixels, look_at
+from cceclust.torch.run_folder import RunFolder
+from cceclust.torch.runs import Run, RunSettings, cluster_images, find_collapse, predict_images, resolve
+
+K = 4
+SETTINGS = RunSettings(n_epochs=3, batch_size=20, network="vgg4-28", learning_rate=0.01)
+
+
+# Tiny networks find little in a few steps, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
+
+
+class TinyBackbone(nn.Sequential):
+    """A single convolution in the place of VGG-4."""
+
+    n_features = 36
+
+    def __init__(self, size: int) -> None:
+        n_channels = 1 if size == 28 else 3
+        super().__init__(
+            nn.Conv2d(n_channels, 4, 5, stride=size // 4 + 1, padding=2, bias=False),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(3),
+            nn.Flatten(),
+        )
+
+
+@pytest.fixture(autouse=True)
+def tiny_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, form in networks.NETWORKS.items():
+        monkeypatch.setitem(networks.NETWORKS, name, form._replace(build=TinyBackbone))
+
+
+def stripes(n: int, size: int = 28) -> np.ndarray:
+    """Return images with bright stripes in one of four places."""
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 60, (n, size, size), np.uint8)
+    for number, image in enumerate(pixels):
+        start = (number % K) * size // K
+        image[:, start : start + size // K] += 180
+    return pixels
+
+
+@pytest.fixture
+def images_file(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "stripes.npz", images=stripes(60), labels=np.arange(60) % K)
+    return tmp_path / "stripes.npz"
+
+
+def run(images_file: Path, folder: Path, settings: RunSettings = SETTINGS, **options: object) -> Run:
+    return cluster_images(open_images(images_file), folder, K, settings, device="cpu", **options)  # type: ignore[arg-type]
+
+
+def outcome(folder: Path) -> tuple[list[dict[str, object]], dict[str, object], list[int]]:
+    """Return the metrics without the speed, the weights and the labels of a run."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        del line["images_per_second"]
+    weights = {name: value.tolist() for name, value in load_file(folder / "model.safetensors").items()}
+    return lines, weights, read_clusters(folder / "clusters.h5").labels.tolist()
+
+
+class TestFolder:
+    def test_all_files_are_there_and_agree(self, images_file: Path, tmp_path: Path) -> None:
+        result = run(images_file, tmp_path / "run", features=True)
+        folder = RunFolder(tmp_path / "run")
+        config = folder.read_config()
+        assert (config["network"], config["augmentation"], config["n_clusters"]) == ("vgg4-28", "digits", K)
+        metrics = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+        assert [line["epoch"] for line in metrics] == [1, 2, 3]
+        assert all(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 for line in metrics)
+        clusters = read_clusters(folder.clusters)
+        assert clusters.labels.tolist() == result.clusters.labels.tolist()
+        assert clusters.loss_curves is not None
+        assert clusters.loss_curves.tolist() == [[line["loss"] for line in metrics]]
+        with open_features(folder.features) as features:
+            assert features.shape == (60, 36)
+            assert features.labels is not None
+            assert features.labels.tolist() == (np.arange(60) % K).tolist()
+        scores = score_file(folder.clusters)
+        assert scores.with_labels is not None
+        assert scores.without_labels.silhouette is not None
+
+    def test_predictions_for_the_same_images_are_the_same(self, images_file: Path, tmp_path: Path) -> None:
+        result = run(images_file, tmp_path / "run")
+        again = predict_images(tmp_path / "run", open_images(images_file), device="cpu")
+        assert again.labels.tolist() == result.clusters.labels.tolist()
+        np.testing.assert_array_equal(again.probabilities, result.clusters.probabilities)
+        # Others, whose mean brightness must not matter.
+        few = predict_images(tmp_path / "run", open_images(images_file).first(3), device="cpu")
+        assert few.labels.tolist() == result.clusters.labels[:3].tolist()
+
+    def test_nothing_is_overwritten_unasked(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "run")
+        with pytest.raises(TargetExistsError, match=r"holds a run; use --resume to go on with it, --force"):
+            run(images_file, tmp_path / "run")
+        run(images_file, tmp_path / "run", replace(SETTINGS, seed=1, n_epochs=1), force=True)
+        assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 1
+
+    def test_folders_of_something_else_are_left_alone(self, images_file: Path, tmp_path: Path) -> None:
+        (tmp_path / "photos").mkdir()
+        (tmp_path / "photos" / "holiday.jpg").write_bytes(b"precious")
+        with pytest.raises(FileError, match=r"is no run of cceclust: it holds holiday\.jpg"):
+            run(images_file, tmp_path / "photos", force=True)
+        with pytest.raises(FileError, match="it is a file"):
+            run(images_file, images_file)
+        with pytest.raises(FileError, match="there is no directory"):
+            run(images_file, tmp_path / "nowhere" / "run")
+
+    def test_damaged_runs_are_told(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "run")
+        (tmp_path / "run" / "checkpoint.pt").write_bytes(b"rubbish")
+        with pytest.raises(FileContentError, match=r"checkpoint\.pt is damaged"):
+            run(images_file, tmp_path / "run", resume=True)
+        (tmp_path / "run" / "config.json").write_text("[]")
+        with pytest.raises(FileContentError, match=r"config\.json is damaged"):
+            predict_images(tmp_path / "run", open_images(images_file))
+
+    def test_an_earlier_model_can_be_gone_on_from(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "first")
+        model = tmp_path / "first" / "model.safetensors"
+        result = run(images_file, tmp_path / "second", replace(SETTINGS, init=str(model), seed=5))
+        fresh = run(images_file, tmp_path / "third", replace(SETTINGS, seed=5))
+        assert result.history[0].loss != fresh.history[0].loss
+        with pytest.raises(InputError, match=r"init='nowhere\.pth' is no file"):
+            run(images_file, tmp_path / "fourth", replace(SETTINGS, init="nowhere.pth"))
+
+
+class Killed(BaseException):
+    """Stands for a kill."""
+
+
+def kill_at(operation: int, patch: pytest.MonkeyPatch) -> None:
+    """Make one file operation, counted from 1, the last that the process does."""
+    count = 0
+
+    def counted(original: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **options: object) -> object:
+            nonlocal count
+            count += 1
+            if count == operation:
+                raise Killed
+            return original(*arguments, **options)
+
+        return call
+
+    for name in ("replace", "open", "write_text", "write_bytes", "unlink"):
+        patch.setattr(Path, name, counted(getattr(Path, name)))
+
+
+class TestGoingOn:
+    def test_stopped_at_any_step_it_ends_the_same(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "whole")
+        # Three steps an epoch; the last step of an epoch is done before its checkpoint.
+        for stop_after, n_resumed in ((0, 0), (1, 0), (3, 0), (4, 1), (6, 1), (9, 2)):
+
+            def kill(n_done: int, n_steps: int, stop_after: int = stop_after) -> None:
+                if n_done == stop_after:
+                    raise Killed
+
+            folder = tmp_path / f"stopped-{stop_after}"
+            with pytest.raises(Killed):
+                run(images_file, folder, on_step=kill)
+            assert run(images_file, folder, resume=True).n_resumed == n_resumed
+            assert outcome(folder) == outcome(tmp_path / "whole")
+
+    def test_stopped_at_any_file_operation_it_ends_the_same(
+        self, images_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run(images_file, tmp_path / "whole")
+        for operation in range(1, 100, 4):
+            folder = tmp_path / f"stopped-{operation}"
+            try:
+                with monkeypatch.context() as patch:
+                    kill_at(operation, patch)
+                    run(images_file, folder)
+            except Killed:
+                run(images_file, folder, resume=True)
+                assert outcome(folder) == outcome(tmp_path / "whole")
+            else:
+                break
+        assert operation > 20
+
+    def test_more_epochs_later_are_as_good_as_at_once(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "whole", replace(SETTINGS, n_epochs=4))
+        run(images_file, tmp_path / "longer", features=True)
+        result = run(images_file, tmp_path / "longer", replace(SETTINGS, n_epochs=4), resume=True)
+        assert result.n_resumed == 3
+        assert outcome(tmp_path / "longer") == outcome(tmp_path / "whole")
+        # Features of the shorter training would be mistaken for those of this one.
+        assert not (tmp_path / "longer" / "features.h5").exists()
+
+    def test_a_complete_run_is_not_trained_again(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "run")
+        before = outcome(tmp_path / "run")
+        result = run(images_file, tmp_path / "run", resume=True)
+        assert result.n_resumed == 3
+        assert outcome(tmp_path / "run") == before
+
+    def test_changed_settings_are_refused_with_both_values(self, images_file: Path, tmp_path: Path) -> None:
+        run(images_file, tmp_path / "run")
+        with pytest.raises(InputError, match=r"begun with something else: batch_size was 20, is 30; seed was 0, is 4;"):
+            run(images_file, tmp_path / "run", replace(SETTINGS, seed=4, batch_size=30), resume=True)
+        with pytest.raises(InputError, match="n_epochs was 3, is 2"):
+            run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=2), resume=True)
+
+    def test_two_processes_do_not_share_a_run(self, images_file: Path, tmp_path: Path) -> None:
+        def begin_another(metrics: object) -> None:
+            with pytest.raises(FileError, match="another process is writing"):
+                run(images_file, tmp_path / "run", resume=True)
+
+        run(images_file, tmp_path / "run", on_epoch=begin_another)
+
+
+class TestImages:
+    def test_without_labels_only_the_scores_are_missing(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "stripes.npy", stripes(60))
+        result = run(tmp_path / "stripes.npy", tmp_path / "run")
+        assert result.history[-1].accuracy is None
+        assert result.clusters.true_labels is None
+
+    def test_damaged_images_leave_no_row(self, tmp_path: Path) -> None:
+        for number, pixels in enumerate(stripes(24)):
+            file = tmp_path / "images" / str(number % K) / f"{number:02}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(file)
+            if number == 5:
+                file.write_bytes(b"rubbish")
+        result = run(tmp_path / "images", tmp_path / "run", replace(SETTINGS, n_epochs=1))
+        assert len(result.skipped) == 1
+        assert "05.png" in result.skipped[0]
+        assert result.clusters.labels.shape == (23,)
+        assert result.clusters.paths is not None
+        assert not any("05.png" in path for path in result.clusters.paths)
+
+    @pytest.mark.parametrize("shape", [(50, 37), (28, 28, 3), (9, 200, 3), (96, 96)])
+    @pytest.mark.parametrize("network", ["auto", "vgg4-28", "resnet18"])
+    def test_odd_sizes_and_any_channels_are_fitted_to_the_network(
+        self, shape: tuple[int, ...], network: str, tmp_path: Path
+    ) -> None:
+        pixels = np.random.default_rng(0).integers(0, 256, (12, *shape), np.uint8)
+        np.save(tmp_path / "odd.npy", pixels)
+        settings = replace(SETTINGS, network=network, n_epochs=1)
+        assert len(run(tmp_path / "odd.npy", tmp_path / "run", settings).clusters.labels) == 12
+
+    def test_grey_is_told_from_colour_and_kept_exactly(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "grey.npy", stripes(8))
+        grey = open_images(tmp_path / "grey.npy")
+        assert look_at(grey) == (28, True)
+        np.testing.assert_array_equal(load_pixels(grey, 28, 1).pixels[:, 0].numpy(), stripes(8))
+        np.save(tmp_path / "colour.npy", np.zeros((3, 30, 40, 3), np.uint8) + np.array([9, 0, 0], np.uint8))
+        assert look_at(open_images(tmp_path / "colour.npy")) == (30, False)
+
+    def test_the_middle_square_is_kept(self) -> None:
+        image = np.zeros((10, 30, 3), np.uint8)
+        image[:, 10:20] = 200
+        assert (fit_to_square(image, 10) == 200).all()
+        assert (fit_to_square(image, 5) == 200).all()
+
+
+class TestRefusals:
+    # Batches are made equally large: 60 images in batches of at most 59 are two of 30.
+    @pytest.mark.parametrize(("k", "batch_size"), [(21, 20), (1, 20), (61, 200), (31, 59)])
+    def test_more_clusters_than_a_batch_holds(self, k: int, batch_size: int, images_file: Path) -> None:
+        images = open_images(images_file)
+        with pytest.raises(InputError, match=f"{k} clusters for 60 images in batches of"):
+            resolve(replace(SETTINGS, batch_size=batch_size), images, k)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"network": "alexnet"}, "network='alexnet'; expected auto, resnet18"),
+            ({"augmentation": "mixup"}, "augmentation='mixup'; expected auto, digits, photos"),
+            ({"objective": "dino"}, "objective='dino'"),
+            ({"objective_parameters": {"temperature": 1}}, "no parameter 'temperature'"),
+            ({"n_epochs": 0}, "n_epochs"),
+        ],
+    )
+    def test_settings_are_checked_before_any_work(
+        self, change: dict[str, object], message: str, images_file: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InputError, match=message):
+            run(images_file, tmp_path / "run", replace(SETTINGS, **change))  # type: ignore[arg-type]
+        assert not (tmp_path / "run").exists()
+
+
+class TestCollapse:
+    def test_a_collapsed_run_is_reported(
+        self, images_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def one_cluster(self: object, images: torch.Tensor) -> np.ndarray:
+            return np.tile(np.array([1, 0, 0, 0], np.float32), (len(images), 1))
+
+        monkeypatch.setattr("cceclust.torch.deep.DeepTrainer.predict_proba", one_cluster)
+        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty or nearly so"):
+            result = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1))
+        assert len(read_clusters(tmp_path / "run" / "clusters.h5").diagnostics["warnings"]) == 1
+        assert result.clusters.diagnostics["warnings"]
+
+    def test_guessing_is_reported_and_a_good_run_is_not(self, images_file: Path, tmp_path: Path) -> None:
+        clusters = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1)).clusters
+        clusters.labels = np.arange(60) % K
+        clusters.probabilities = np.full((60, K), 0.25)
+        (problem,) = find_collapse(clusters)
+        assert problem.startswith("the mean confidence is 0.25, hardly above the 0.25 of a guess")
+        clusters.probabilities = np.eye(K)[clusters.labels]
+        assert find_collapse(clusters) == []
+
+
+def test_presets_hold_the_papers_settings() -> None:
+    assert RunSettings.from_preset("stl10") == RunSettings(
+        network="vgg4-96",
+        augmentation="photos",
+        learning_rate=1e-4,
+        head_learning_rate=1e-4,
+        weight_decay=0.01,
+        batch_size=160,
+        n_epochs=50,
+        objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
+    )
+    resnet = RunSettings.from_preset("stl10-resnet18", "miadm")
+    assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
+    assert resnet.objective_parameters == {"augmentation_weight": 0.5}
+    with pytest.raises(InputError, match="preset='imagenet'"):
+        RunSettings.from_preset("imagenet")
