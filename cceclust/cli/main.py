@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cceclust.cli import bench, extract, fit, info, neighbors, predict, report, score
+from cceclust.cli import bench, deep, extract, fit, info, neighbors, predict, report, score
 from cceclust.cli.console import print_error, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
@@ -51,6 +51,7 @@ app.command("neighbors", rich_help_panel="Features")(neighbors.neighbors)
 app.command("predict", rich_help_panel="Clustering")(predict.predict)
 app.command("score", rich_help_panel="Clustering")(score.score)
 app.command("report", rich_help_panel="Clustering")(report.report)
+app.command("deep", rich_help_panel="Clustering", epilog=deep.EPILOG)(deep.deep)
 app.command("extract", rich_help_panel="Features")(extract.extract)
 app.command("info", rich_help_panel="Files")(info.info)
 app.add_typer(bench.app, name="bench", rich_help_panel="Research")

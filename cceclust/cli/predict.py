@@ -1,4 +1,4 @@
-"""``cceclust predict``: a model and features in, clusters out."""
+"""``cceclust predict``: a model and features, or a run and images, in; clusters out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from cceclust.cli.console import print_json
 from cceclust.cli.options import (
     OUTPUT_PANEL,
     DatasetOption,
-    FeaturesArgument,
     ForceOption,
     JsonOption,
     LabelsDatasetOption,
@@ -22,8 +21,15 @@ from cceclust.cli.summary import print_summary, summarize
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model that cceclust fit wrote.", metavar="MODEL")],
-    features: FeaturesArgument,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model that cceclust fit wrote, or the folder of a run of cceclust deep.", metavar="MODEL"
+        ),
+    ],
+    features: Annotated[
+        Path, typer.Argument(help="Features, as for cceclust fit; for a run, images.", metavar="FEATURES|IMAGES")
+    ],
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
     memory: MemoryOption = None,
@@ -40,15 +46,24 @@ def predict(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Assign new features to the clusters of a model.
+    """Assign new features to the clusters of a model, or new images to those of a run.
 
-    The features that the model was fitted to get the same labels again.
+    What the model was fitted to gets the same labels again.
     """
-    from cceclust.clustering import predict_file
+    if model.is_dir():
+        if memory is not None:
+            raise typer.BadParameter("a run reads its images into memory", param_hint="--memory")
+        from cceclust.torch.runs import predict_images_file
 
-    clusters, written = predict_file(
-        model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset, memory=memory
-    )
+        clusters, written = predict_images_file(
+            model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset
+        )
+    else:
+        from cceclust.clustering import predict_file
+
+        clusters, written = predict_file(
+            model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset, memory=memory
+        )
     summary = summarize(clusters, [written])
     if as_json:
         print_json(summary)

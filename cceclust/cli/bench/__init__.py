@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from cceclust.cli.bench import defaults, extract, features, loss_curves, neighbors, solver, speed
+from cceclust.cli.bench import (
+    deep,
+    defaults,
+    extract,
+    features,
+    loss_curves,
+    neighbors,
+    noisy_labels,
+    solver,
+    speed,
+    weak,
+)
 
 __all__ = ["app"]
 
@@ -15,7 +26,10 @@ app = typer.Typer(
 app.command("solver")(solver.solver)
 app.command("loss-curves")(loss_curves.loss_curves)
 app.command("features")(features.features)
+app.command("deep")(deep.deep)
 app.command("speed")(speed.speed)
 app.command("neighbors")(neighbors.neighbors)
 app.command("defaults")(defaults.defaults)
 app.command("extract")(extract.extract)
+app.command("weak")(weak.weak)
+app.command("noisy-labels")(noisy_labels.noisy_labels)

@@ -1,0 +1,51 @@
+"""The benchmark of deep clustering: every objective from the same start, and the speed beside a bare loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cceclust.bench.deep import compare_objectives
+from cceclust.cli.main import run
+from cceclust.errors import InputError
+from cceclust.files.images import open_images
+from cceclust.torch.runs import RunSettings
+
+DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"
+OPTIONS = ["--network", "vgg4-32", "--batch-size", "20", "--epochs", "1", "--device", "cpu"]
+
+
+def test_the_table_has_a_row_for_each_objective(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["--objective", "iic", "--objective", "cce"]
+    assert run(["bench", "deep", str(DIGITS), *OPTIONS, *names, "--k", "4", "--trials", "2", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["objective"] for row in rows] == ["iic", "cce"]
+    for row in rows:
+        assert len(row["accuracies"]) == len(row["nmis"]) == len(row["aris"]) == 2
+        assert all(0.1 <= accuracy <= 1 for accuracy in row["accuracies"])
+
+
+def test_trials_differ_and_repeat() -> None:
+    images = open_images(DIGITS)
+    settings = [RunSettings(network="vgg4-32", batch_size=20, n_epochs=1)]
+    losses: list[float] = []
+    for _ in range(2):
+        compare_objectives(
+            images, settings, n_clusters=4, n_trials=2, device="cpu", on_epoch=lambda _, __, m: losses.append(m.loss)
+        )
+    assert losses[:2] == losses[2:]
+    assert losses[0] != losses[1]
+
+
+def test_speed_is_a_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "deep", str(DIGITS), *OPTIONS, "--k", "4", "--speed", "--rounds", "1"]) == 0
+    assert "of the bare loop's speed" in capsys.readouterr().out
+
+
+def test_images_without_labels_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", np.zeros((20, 28, 28), np.uint8))
+    with pytest.raises(InputError, match="has no labels to compare with"):
+        compare_objectives(open_images(tmp_path / "images.npy"), [RunSettings()], n_clusters=2)

@@ -1,0 +1,120 @@
+"""``cceclust deep`` from the shell: what it prints and writes, how it goes on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from cceclust.cli.main import run
+from cceclust.files import read_clusters
+from cceclust.presets import PRESETS
+
+DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"
+# The smallest of the networks.
+OPTIONS = ["--k", "4", "--network", "vgg4-32", "--batch-size", "20", "--device", "cpu"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
+
+
+def deep(folder: Path, *options: str) -> int:
+    return run(["deep", str(DIGITS), "-o", str(folder), *OPTIONS, *options])
+
+
+def test_a_run_is_trained_scored_and_used_for_new_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    assert deep(folder, "--epochs", "2") == 0
+    out = capsys.readouterr().out
+    assert "40 rows in 4 clusters" in out
+    assert "ACC" in out
+    assert str(folder / "clusters.h5") in out.replace("\n", "")
+    assert run(["score", str(folder / "clusters.h5"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["with_labels"]["n_samples"] == 40
+    assert run(["predict", str(folder), str(DIGITS), "-o", str(tmp_path / "new.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 40
+    labels = [int(line.split(",")[2]) for line in (tmp_path / "new.csv").read_text().splitlines()[1:]]
+    assert labels == read_clusters(folder / "clusters.h5").labels.tolist()
+
+
+def test_json_and_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert deep(tmp_path / "run", "--epochs", "1", "--objective", "sela", "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["n_samples"], summary["parameters"]["objective"]) == (40, "sela")
+    assert deep(tmp_path / "run", "--epochs", "1", "--objective", "sela", "--resume", "--quiet") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_help_shows_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["deep", "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for name, preset in PRESETS.items():
+        assert f"{name}: {preset.network}, learning rate {preset.learning_rate:g}" in out
+
+
+def test_presets_are_overridden_by_options(tmp_path: Path) -> None:
+    assert deep(tmp_path / "run", "--preset", "cifar10", "--epochs", "1", "--fairness", "7", "--quiet") == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["learning_rate"], config["batch_size"], config["n_epochs"]) == (1e-4, 20, 1)
+    assert config["objective_parameters"] == {"augmentation_weight": 1.0, "fairness": 7.0}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--objective", "dino"],
+        ["--network", "alexnet"],
+        ["--epochs", "0"],
+        ["--objective", "iic", "--fairness", "1"],
+        ["--objective", "imsat", "--solver-iterations", "3"],
+    ],
+)
+def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert deep(tmp_path / "run", *wrong) == 2
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--k", "21"], "21 clusters for 40 images in batches of 20"),
+        (["--init", "nowhere.pth"], "init='nowhere.pth' is no file"),
+        (["--device", "cuda:99"], "device='cuda:99' is not there"),
+    ],
+)
+def test_failures_are_one_line(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deep(tmp_path / "run", *options) == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_an_existing_run_needs_resume_or_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert deep(tmp_path / "run", "--epochs", "1", "--quiet") == 0
+    assert deep(tmp_path / "run", "--epochs", "1") == 1
+    assert "--resume to go on with it, --force to start over" in capsys.readouterr().err
+    assert run(["predict", str(tmp_path), str(DIGITS)]) == 1
+    assert "config.json" in capsys.readouterr().err
+
+
+def test_killed_it_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    arguments = ["deep", str(DIGITS), "-o", str(tmp_path / "killed"), *OPTIONS, "--epochs", "3", "--resume", "--quiet"]
+    process = subprocess.Popen([sys.executable, "-m", "cceclust", *arguments])
+    while not (tmp_path / "killed" / "checkpoint.pt").exists() and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "clusters.h5").exists()
+    assert run(arguments) == 0
+    assert deep(tmp_path / "whole", "--epochs", "3", "--quiet") == 0
+    killed, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("killed", "whole"))
+    assert all((killed[name] == whole[name]).all() for name in whole)
+    labels = [read_clusters(tmp_path / name / "clusters.h5").labels.tolist() for name in ("killed", "whole")]
+    assert labels[0] == labels[1]
