@@ -28,6 +28,7 @@ from cceclust.files.atomic import refuse_to_overwrite
 from cceclust.files.clusters import clusters_writer
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.neighbors import N_COMPONENTS, nearest_neighbors
 from cceclust.training.engine import EpochReport
 from cceclust.training.heads import row_logits
@@ -93,7 +94,7 @@ def fit_features(
     if isinstance(estimator, KMeans):
         if not isinstance(rows, ArrayRows):
             raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
-        fit_kmeans(estimator, rows.matrix)
+        fit_kmeans(estimator, rows)
     else:
         estimator.fit_rows(rows, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
     seconds = time.perf_counter() - started
@@ -107,16 +108,18 @@ def fit_features(
         "n_iter": int(estimator.n_iter_),
         "converged": getattr(estimator, "converged_", None),
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
+        "weight_decay": getattr(estimator, "weight_decay_", None),
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),
     }
     return clusters, model
 
 
-def fit_kmeans(estimator: KMeans, matrix: NDArray[Any]) -> None:
+def fit_kmeans(estimator: KMeans, rows: ArrayRows) -> None:
     """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
+    measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
     try:
-        estimator.fit(matrix)
+        estimator.fit(rows.matrix)
     except ValueError as error:
         raise InputError(str(error)) from error
 
@@ -233,6 +236,7 @@ def fit_file(
         The files that were written.
     """
     path = Path(path)
+    refuse_what_is_no_file(path)
     out = out or path.with_suffix(".clusters.h5")
     model = model or path.with_suffix(".model.safetensors")
     page = path.with_suffix(".report.html")
@@ -282,6 +286,7 @@ def predict_file(
     clusters : Clusters
     written : Path
     """
+    refuse_what_is_no_file(Path(path))
     out = out or Path(path).with_suffix(".clusters.h5")
     clusters_writer(out)
     refuse_targets([out], inputs=[Path(model), Path(path)], force=force)

@@ -72,7 +72,7 @@ def print_summary(summary: Summary) -> None:
     console.print(size_table(summary.sizes))
     console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
     if summary.restart_losses:
-        console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}")
+        console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}", soft_wrap=True)
     if "seconds" in summary.diagnostics:
         count = summary.diagnostics["n_iter"]
         epochs = f"{count} epoch{'' if count == 1 else 's'}"
@@ -81,7 +81,8 @@ def print_summary(summary: Summary) -> None:
         figures = summary.against_labels
         console.print(
             f"[green]ACC {figures['accuracy']:.3f}   NMI {figures['nmi']:.3f}   ARI {figures['ari']:.3f}[/]   "
-            "[dim](labels were used for this line only)[/]"
+            "[dim](labels were used for this line only)[/]",
+            soft_wrap=True,
         )
     for problem in summary.diagnostics.get("warnings", []):
         console.print(f"Doubtful: {problem}", style="yellow", markup=False, soft_wrap=True)

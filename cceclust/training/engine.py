@@ -101,6 +101,8 @@ class RestartGroup:
         self._capacity = 0
         self._seed_batch: Batch | None = None
 
+    # Weights that overflow make a loss of NaN, which is noticed after each epoch.
+    @np.errstate(over="ignore", invalid="ignore")
     def train_on(
         self,
         buffer: Buffer,

@@ -362,7 +362,6 @@ class TestBadInput:
             clusterer().set_params(**{name: value}).fit(blobs())
         assert repr(value) in str(caught.value)
 
-    @pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
     def test_divergence_is_told(self) -> None:
         with pytest.raises(InputError, match="training diverged"):
             clusterer(learning_rate=100.0, weight_decay=1.0, max_epochs=100).fit(blobs(np.float32))

@@ -177,7 +177,6 @@ def test_convergence_is_seen_through_noise(curve: Any, settled: bool) -> None:
     assert has_settled([np.array([loss]) for loss in curve]) is settled
 
 
-@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
 def test_divergence_is_an_error_that_says_what_to_lower() -> None:
     with pytest.raises(InputError, match=r"diverged in epoch \d+ with learning_rate=100 and weight_decay=1"):
         run(settings=plan(learning_rate=100.0, weight_decay=1.0, max_epochs=100, constant_rate=True))
