@@ -29,6 +29,9 @@ PREDICTION_BATCH = 500
 class EpochMetrics:
     """How an epoch went. All but the speed is the same in every run with the same seed on the same machine.
 
+    The clusters' sizes and the scores come from the predictions that were made while training, which cost nothing: each
+    image as the network saw it at that step.
+
     Attributes
     ----------
     epoch : int
@@ -43,9 +46,6 @@ class EpochMetrics:
         Against the true labels, if there are any, which nothing else uses.
     images_per_second : float
         Images, each with its view, that were trained on in a second.
-
-    The sizes and the last figures come from the predictions that were made while training, which cost nothing: each
-    image as the network saw it at that step.
     """
 
     epoch: int
@@ -160,6 +160,8 @@ class DeepTrainer:
         -------
         list of EpochMetrics
         """
+        if not len(images):
+            raise InputError("there are no images to train on")
         n_steps = math.ceil(len(images) / self.batch_size)
 
         def report(step: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +54,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
     return int(np.median(sides)), is_grey
 
 
-def load_pixels(
-    images: ImageCollection, size: int, n_channels: int, *, progress: Callable[[int, int], None] | None = None
-) -> LoadedImages:
+def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
     """Read all images into memory.
 
     Parameters
@@ -68,8 +65,6 @@ def load_pixels(
         Side of the squares that they are cut and scaled to.
     n_channels : int
         3 for RGB, 1 for luminance.
-    progress : callable, optional
-        Called now and then with the number of images read and of all images.
 
     Examples
     --------
@@ -78,7 +73,7 @@ def load_pixels(
     >>> load_pixels(open_images("sample_data/digits"), 28, 1).pixels.shape
     torch.Size([40, 1, 28, 28])
     """
-    pixels = np.empty((len(images), size, size, n_channels), np.uint8)
+    pixels = np.empty((len(images), n_channels, size, size), np.uint8)
     kept: list[int] = []
     skipped = []
     for index in range(len(images)):
@@ -87,14 +82,11 @@ def load_pixels(
         except FileError as error:
             skipped.append(str(error))
             continue
-        pixels[len(kept)] = image if n_channels == 3 else np.rint(image @ LUMINANCE)[:, :, None]
+        pixels[len(kept)] = image.transpose(2, 0, 1) if n_channels == 3 else np.rint(image @ LUMINANCE)
         kept.append(index)
-        if progress is not None and index % 100 == 0:
-            progress(index, len(images))
     if not kept:
         raise FileContentError(f"none of the {len(images)} images can be read; the first: {skipped[0]}")
-    channels_first = np.ascontiguousarray(pixels[: len(kept)].transpose(0, 3, 1, 2))
-    return LoadedImages(torch.from_numpy(channels_first), np.array(kept, np.int64), skipped)
+    return LoadedImages(torch.from_numpy(pixels[: len(kept)]), np.array(kept, np.int64), skipped)
 
 
 def fit_to_square(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

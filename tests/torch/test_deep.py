@@ -169,6 +169,10 @@ class TestRefusals:
         with pytest.raises(InputError, match="the loss became nan in epoch 1; lower the learning rate"):
             trainer().fit(torch.full((30, 6), math.nan), 1)
 
+    def test_no_images_at_all(self) -> None:
+        with pytest.raises(InputError, match="no images to train on"):
+            trainer().fit(torch.empty(0, 6), 1)
+
     def test_features_need_a_method_of_that_name(self) -> None:
         with pytest.raises(InputError, match="OwnNetwork has no method 'features'"):
             trainer().features(blobs()[0])
