@@ -14,7 +14,8 @@ from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from cceclust.errors import InputError
-from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClusterer, KMeans, SeLa
+from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
+from cceclust.estimators.given_labels import name_extra_clusters
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -28,6 +29,7 @@ from cceclust.files.atomic import refuse_to_overwrite
 from cceclust.files.clusters import clusters_writer
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.neighbors import N_COMPONENTS, nearest_neighbors
 from cceclust.training.engine import EpochReport
@@ -53,6 +55,7 @@ def fit_features(
     n_clusters: int,
     *,
     method: str = "cce",
+    labels: PartialLabels | None = None,
     memory: int | None = None,
     on_epoch: Callable[[EpochReport], None] | None = None,
     **parameters: Any,
@@ -67,6 +70,9 @@ def fit_features(
         Number of clusters.
     method : {"cce", "cce-pgd", "migd", "sela", "miadm", "kmeans"}
         Which estimator to use; see :data:`METHODS`.
+    labels : PartialLabels, optional
+        What is known of the classes of some rows. The clusters then carry the names of the classes; further clusters,
+        if `n_clusters` leaves room for any, come after them. Needs method "cce".
     memory : int, optional
         Bytes that features may take. A file that is larger is streamed. By default half of the machine's memory.
     on_epoch : callable, optional
@@ -88,7 +94,11 @@ def fit_features(
     >>> clusters.labels.shape, model.coef.shape
     ((1797,), (10, 64))
     """
-    estimator = METHODS[method](n_clusters, **parameters)
+    estimator = (
+        METHODS[method](n_clusters, **parameters)
+        if labels is None
+        else classifier(labels, n_clusters, method, parameters)
+    )
     started = time.perf_counter()
     rows = rows_of(features, memory)
     if isinstance(estimator, KMeans):
@@ -96,9 +106,13 @@ def fit_features(
             raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
         fit_kmeans(estimator, rows)
     else:
-        estimator.fit_rows(rows, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
+        given = [] if labels is None else [labels.values]
+        estimator.fit_rows(rows, *given, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
     seconds = time.perf_counter() - started
     settings = {"method": method, **estimator.get_params()}
+    if labels is not None:
+        extra = name_extra_clusters(labels.classes, n_clusters - len(labels.classes))
+        settings.update(n_clusters=n_clusters, classes=[*labels.classes.tolist(), *extra.tolist()])
     model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
     clusters = label_rows(model, rows, features)
     clusters.losses = getattr(estimator, "losses_", None)
@@ -112,7 +126,32 @@ def fit_features(
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),
     }
+    if labels is not None:
+        clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
+        clusters.true_labels = without(features.labels, labels.known)
     return clusters, model
+
+
+def classifier(labels: PartialLabels, n_clusters: int, method: str, parameters: dict[str, Any]) -> CCEClassifier:
+    """Return a classifier for the classes that labels name, and for as many further clusters as asked for."""
+    n_classes = len(labels.classes)
+    if method != "cce":
+        raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
+    if n_classes > n_clusters:
+        raise InputError(
+            f"the labels name {n_classes} classes, more than the {n_clusters} clusters asked for; ask for {n_classes}, "
+            "or more if there are classes without a label"
+        )
+    return CCEClassifier(n_extra_clusters=n_clusters - n_classes, **parameters)
+
+
+def without(true_labels: NDArray[Any] | None, taught: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """Return the true labels that may judge a fit: not those of the rows that taught it."""
+    if true_labels is None or taught.all():
+        return None
+    if true_labels.dtype.kind == "U":
+        return np.where(taught, "", true_labels)
+    return np.where(taught, -1, true_labels.astype(np.int64) if true_labels.dtype.kind in "bu" else true_labels)
 
 
 def fit_kmeans(estimator: KMeans, rows: ArrayRows) -> None:
@@ -208,6 +247,8 @@ def fit_file(
     force: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
+    labels: str | Path | None = None,
+    soft_labels: str | Path | None = None,
     **settings: Any,
 ) -> tuple[Clusters, list[Path]]:
     """Cluster a feature file and write the clusters, the model and perhaps a report beside it.
@@ -226,6 +267,9 @@ def fit_file(
         Overwrite files that exist.
     dataset, labels_dataset : str, optional
         As in :func:`cceclust.files.open_features`.
+    labels, soft_labels : str or Path, optional
+        Labels of some rows, as in :func:`cceclust.files.partial_labels.read_partial_labels`, or distributions over
+        classes, as in :func:`cceclust.files.partial_labels.read_soft_labels`; not both.
     **settings
         Passed on to :func:`fit_features`.
 
@@ -243,9 +287,16 @@ def fit_file(
     written = [out, model, *([page] if report else [])]
     clusters_writer(out)
     check_model_name(model)
-    refuse_targets(written, inputs=[path], force=force)
+    if labels is not None and soft_labels is not None:
+        raise InputError("labels and soft_labels were both given; expected one of them")
+    sources = [Path(source) for source in (labels, soft_labels) if source is not None]
+    refuse_targets(written, inputs=[path, *sources], force=force)
     with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
-        clusters, head = fit_features(features, n_clusters, **settings)
+        given = None
+        if sources:
+            read = read_partial_labels if soft_labels is None else read_soft_labels
+            given = read(sources[0], features.n_samples, paths=features.paths, features=path)
+        clusters, head = fit_features(features, n_clusters, labels=given, **settings)
         write_clusters(out, clusters, force=force)
         write_model(model, head, force=force)
         if report:

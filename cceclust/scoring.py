@@ -20,6 +20,7 @@ __all__ = [
     "Scores",
     "clustering_accuracy",
     "is_missing",
+    "label_accuracy",
     "match_clusters",
     "score_clusters",
     "score_without_labels",
@@ -441,6 +442,30 @@ def from_objects(labels: NDArray[Any]) -> NDArray[Any]:
     if all(gap or isinstance(value, int | np.integer) for gap, value in pairs):
         return np.array([-1 if gap else int(value) for gap, value in pairs], np.int64)
     return np.array(["" if gap else str(value) for gap, value in pairs], str)
+
+
+def label_accuracy(true_labels: ArrayLike, predicted: ArrayLike) -> float:
+    """Return the part of rows whose predicted label is the true one, without any matching.
+
+    Rows whose true label is missing (−1, empty or NaN) are left out.
+
+    Parameters
+    ----------
+    true_labels, predicted : array-like of shape (n_samples,)
+        Integers or strings; 3 and "3" are the same label.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> label_accuracy(["cat", "dog", ""], ["cat", "cat", "dog"])
+    0.5
+    """
+    truth, found = as_labels(true_labels, "true labels"), as_labels(predicted, "predicted labels")
+    known = ~is_missing(truth)
+    return float((truth[known].astype(str) == found[known].astype(str)).mean())
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

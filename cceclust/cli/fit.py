@@ -22,6 +22,7 @@ from cceclust.cli.summary import print_summary, summarize
 
 METHOD_PANEL = "Method"
 TRAINING_PANEL = "Training"
+LABELS_PANEL = "Labels"
 METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
 
 
@@ -36,6 +37,13 @@ def check_schedule(name: str | None) -> str | None:
     """Refuse schedules that do not exist."""
     if name not in (None, "cosine", "constant"):
         raise typer.BadParameter(f"{name!r} is none of cosine, constant")
+    return name
+
+
+def check_loss(name: str | None) -> str | None:
+    """Refuse losses that do not exist."""
+    if name not in (None, "cce", "ce"):
+        raise typer.BadParameter(f"{name!r} is none of cce, ce")
     return name
 
 
@@ -66,6 +74,11 @@ def count_or_auto(text: str) -> int | str:
 def method_option(*names: str, **settings: Any) -> Any:
     """Return an option of the panel on the method."""
     return typer.Option(*names, rich_help_panel=METHOD_PANEL, **settings)
+
+
+def labels_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the panel on labels."""
+    return typer.Option(*names, rich_help_panel=LABELS_PANEL, **settings)
 
 
 def training_option(*names: str, **settings: Any) -> Any:
@@ -120,6 +133,34 @@ def fit(
     standardize: Annotated[
         bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
     ] = None,
+    labels: Annotated[
+        str | None,
+        labels_option(
+            help="Labels of some rows: a .csv of [cyan]row[/] or [cyan]path[/] and [cyan]label[/], a file of one "
+            "label a row with -1 for unknown, or the name of such a dataset in FEATURES.",
+            metavar="FILE|NAME",
+        ),
+    ] = None,
+    soft_labels: Annotated[
+        str | None,
+        labels_option(
+            help="Distributions over classes instead: a .csv with a column a class (and [cyan]row[/] or "
+            "[cyan]path[/]), .npy, .h5, or the name of a dataset in FEATURES.",
+            metavar="FILE|NAME",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        labels_option(
+            callback=check_loss, help="What labels teach by: [cyan]cce[/] or [cyan]ce[/], Shannon's. [default: cce]"
+        ),
+    ] = None,
+    label_noise: Annotated[
+        float | None, labels_option(min=0, max=0.99, help="Part of the labels that is random. [default: 0]")
+    ] = None,
+    label_weight: Annotated[
+        float | None, labels_option(min=0, help="Weight of the labels beside the clustering loss. [default: 1]")
+    ] = None,
     n_init: Annotated[
         int | None, training_option("--restarts", min=1, help="Random starts; the lowest loss wins.")
     ] = None,
@@ -162,13 +203,20 @@ def fit(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Cluster features: no labels needed.
+    """Cluster features: no labels needed, but some can help.
 
     Writes the clusters and a model beside the features, and prints a summary. True labels inside the file are not
     used for clustering; if there are any, the summary says how well the clusters match them.
+
+    With --labels or --soft-labels, clusters take the names of the classes; clusters beyond the classes stay unnamed.
     """
     from cceclust.clustering import fit_file
 
+    if labels is not None and soft_labels is not None:
+        raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
+    has_labels = labels is not None or soft_labels is not None
+    if has_labels and method != "cce":
+        raise typer.BadParameter(f"method {method} cannot learn from labels", param_hint="--method")
     chosen = {
         "fairness": fairness,
         "prior": prior,
@@ -186,9 +234,12 @@ def fit(
         "learning_rate_schedule": learning_rate_schedule,
         "tol": tol,
         "n_jobs": n_jobs,
+        "loss": loss,
+        "label_noise": label_noise,
+        "label_weight": label_weight,
     }
     parameters = {name: value for name, value in chosen.items() if value is not None}
-    refuse_foreign_parameters(method, parameters)
+    refuse_foreign_parameters(method, parameters, has_labels=has_labels)
     with task_progress(quiet=quiet or as_json) as bar:
         task = bar.add_task("Clustering", total=None, detail="")
 
@@ -205,6 +256,8 @@ def fit(
             force=force,
             dataset=dataset,
             labels_dataset=labels_dataset,
+            labels=labels,
+            soft_labels=soft_labels,
             memory=memory,
             on_epoch=on_epoch,
             random_state=seed,
@@ -217,12 +270,15 @@ def fit(
         print_summary(summary)
 
 
-def refuse_foreign_parameters(method: str, parameters: dict[str, Any]) -> None:
+def refuse_foreign_parameters(method: str, parameters: dict[str, Any], *, has_labels: bool) -> None:
     """Refuse options that the chosen method has no use for."""
     from cceclust.clustering import METHODS
+    from cceclust.estimators import CCEClassifier
 
-    known = METHODS[method]().get_params()
+    known = (CCEClassifier() if has_labels else METHODS[method]()).get_params()
     for name in parameters:
         if name not in known:
             option = OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-            raise typer.BadParameter(f"method {method} has no such parameter", param_hint=option)
+            needs_labels = name in ("loss", "label_noise", "label_weight")
+            problem = "needs --labels or --soft-labels" if needs_labels else f"method {method} has no such parameter"
+            raise typer.BadParameter(problem, param_hint=option)

@@ -29,6 +29,7 @@ class Summary:
 
     n_samples: int
     n_clusters: int
+    classes: list[Any] | None
     sizes: list[int]
     mean_confidence: float
     loss: float | None
@@ -43,17 +44,21 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
     """Gather the figures."""
     import numpy as np
 
-    from cceclust.scoring import score_clusters
+    from cceclust.scoring import label_accuracy, score_clusters
 
     assert clusters.probabilities is not None
     against_labels = None
     if clusters.true_labels is not None:
         scores = score_clusters(clusters.true_labels, clusters.labels)
         against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
+        if share_names(clusters.true_labels, clusters.parameters.get("classes")):
+            # Clusters that are called like the classes need no matching.
+            against_labels["accuracy"] = label_accuracy(clusters.true_labels, clusters.named_labels)
     n_clusters = clusters.probabilities.shape[1]
     return Summary(
         n_samples=len(clusters.labels),
         n_clusters=n_clusters,
+        classes=clusters.parameters.get("classes"),
         sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
         mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
         loss=None if clusters.losses is None else float(clusters.losses.min()),
@@ -69,7 +74,7 @@ def print_summary(summary: Summary) -> None:
     """Print a summary that a person likes to read."""
     console = results()
     console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} clusters[/]")
-    console.print(size_table(summary.sizes))
+    console.print(size_table(summary.sizes, summary.classes))
     console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
     if summary.restart_losses:
         console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}", soft_wrap=True)
@@ -81,13 +86,25 @@ def print_summary(summary: Summary) -> None:
         figures = summary.against_labels
         console.print(
             f"[green]ACC {figures['accuracy']:.3f}   NMI {figures['nmi']:.3f}   ARI {figures['ari']:.3f}[/]   "
-            "[dim](labels were used for this line only)[/]",
+            f"[dim]({labels_text(summary)})[/]",
             soft_wrap=True,
         )
     for problem in summary.diagnostics.get("warnings", []):
         console.print(f"Doubtful: {problem}", style="yellow", markup=False, soft_wrap=True)
     for path in summary.files:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
+
+
+def share_names(true_labels: Any, classes: list[Any] | None) -> bool:
+    """Tell whether clusters are called like true classes."""
+    return classes is not None and not {str(label) for label in true_labels}.isdisjoint(map(str, classes))
+
+
+def labels_text(summary: Summary) -> str:
+    """Say what the figures against labels are for."""
+    if summary.classes is None:
+        return "labels were used for this line only"
+    return "on rows that no label was given for" if "labelled_rows" in summary.diagnostics else "true labels"
 
 
 def restarts_text(summary: Summary) -> str:
@@ -101,11 +118,12 @@ def restarts_text(summary: Summary) -> str:
     return text if agreement is None else f"{text}, which agree to an ARI of {agreement:.2f}"
 
 
-def size_table(sizes: list[int]) -> Table:
+def size_table(sizes: list[int], names: list[Any] | None = None) -> Table:
     """Draw the cluster sizes as bars, the largest clusters first when there are too many for a screen."""
     from rich import box
     from rich.bar import Bar
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1))
     table.add_column(justify="right", style="dim")
@@ -115,7 +133,7 @@ def size_table(sizes: list[int]) -> Table:
     shown = range(len(sizes)) if len(sizes) <= MOST_BARS else order[:MOST_BARS]
     for cluster in shown:
         bar = Bar(max(sizes), 0, sizes[cluster], width=BAR_WIDTH, color="cyan")
-        table.add_row(str(cluster), bar, f"{sizes[cluster]:,}")
+        table.add_row(Text(str(cluster if names is None else names[cluster])), bar, f"{sizes[cluster]:,}")
     if len(sizes) > MOST_BARS:
         table.add_row("…", "", f"{len(sizes) - MOST_BARS} more")
     return table

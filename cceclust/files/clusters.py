@@ -36,7 +36,7 @@ class Clusters:
     probabilities : ndarray of shape (n_samples, n_clusters), optional
         The head's softmax.
     true_labels : ndarray of shape (n_samples,), optional
-        The labels that came with the features; never used for clustering.
+        The labels that came with the features; those of rows that taught the fit are left out, as −1 or empty.
     paths : ndarray of shape (n_samples,), optional
         Where each row came from.
     loss_curves : ndarray of shape (n_restarts, n_epochs), optional
@@ -70,6 +70,14 @@ class Clusters:
                 raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one a row")
 
     @property
+    def named_labels(self) -> NDArray[Any]:
+        """The class of each row, if given labels named the clusters, and otherwise the number of its cluster."""
+        classes = self.parameters.get("classes")
+        if not isinstance(classes, list) or len(classes) <= self.labels.max(initial=-1):
+            return self.labels
+        return np.asarray(np.array(classes)[self.labels])
+
+    @property
     def chosen_restart(self) -> int | None:
         """The restart that was kept: the one with the lowest loss."""
         return None if self.losses is None else int(np.argmin(self.losses))
@@ -80,7 +88,7 @@ MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
-    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, confidence) or ``.npy`` (labels).
+    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, class, confidence) or ``.npy`` (labels).
 
     Parameters
     ----------
@@ -131,6 +139,8 @@ def write_csv(path: Path, clusters: Clusters) -> None:
     if clusters.paths is not None:
         columns["path"] = clusters.paths
     columns["label"] = clusters.labels
+    if "classes" in clusters.parameters:
+        columns["class"] = clusters.named_labels
     if clusters.probabilities is not None:
         columns["confidence"] = np.char.mod("%.6g", clusters.probabilities.max(axis=1))
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:

@@ -15,7 +15,7 @@ from cceclust.errors import FileContentError, InputError
 from cceclust.files.reading import listed, reading, refuse_what_is_no_file
 from cceclust.files.stored import StoredArray, contents, hdf5_arrays, load_column
 
-__all__ = ["read_label_file"]
+__all__ = ["parse", "read_cells", "read_label_file", "table_rows"]
 
 LABEL_HEADERS = ("label", "labels")
 OTHER_HEADERS = ("class", "cluster", "target", "y")
@@ -111,6 +111,19 @@ def refuse_column(path: Path, column: str | None) -> None:
 
 def read_csv(path: Path, column: str | None) -> NDArray[Any]:
     """Read a column of a table, in the order of its column ``row`` if it has one."""
+    lines = read_cells(path)
+    header = [cell.strip() for cell in lines[0]]
+    if column is None and len(header) == 1:
+        values = [line[0].strip() if line else "" for line in lines]
+        return parse(values[1:] if is_header(values) else values)
+    position = find_column(header, column, path)
+    rows = table_rows(lines, path)
+    labels = parse([line[position] for line in rows])
+    return in_row_order(labels, [line[header.index("row")] for line in rows]) if "row" in header else labels
+
+
+def read_cells(path: Path) -> list[list[str]]:
+    """Read the cells of a table, separated by commas, semicolons or tabs, line by line."""
     text = decode(path)
     first_line = text[: text.find("\n")] if "\n" in text else text
     delimiter = max(",;\t", key=first_line.count)
@@ -118,17 +131,18 @@ def read_csv(path: Path, column: str | None) -> NDArray[Any]:
         lines = list(csv.reader(text.splitlines(), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise FileContentError(f"{path} is damaged or not a table of comma-separated values ({error})") from None
-    header = [cell.strip() for cell in lines[0]]
-    if column is None and len(header) == 1:
-        values = [line[0].strip() if line else "" for line in lines]
-        return parse(values[1:] if is_header(values) else values)
-    position = find_column(header, column, path)
-    rows = [line for line in lines[1:] if line]
+    if not lines:
+        raise FileContentError(f"{path} is empty")
+    return lines
+
+
+def table_rows(lines: list[list[str]], path: Path) -> list[list[str]]:
+    """Return the lines below the header that are not empty, if each has a cell for every column."""
+    rows = [[cell.strip() for cell in line] for line in lines[1:] if line]
     for number, line in enumerate(rows, 2):
-        if len(line) != len(header):
-            raise FileContentError(f"{path}: line {number} has {len(line)} cells, its header {len(header)}")
-    labels = parse([line[position].strip() for line in rows])
-    return in_row_order(labels, [line[header.index("row")] for line in rows]) if "row" in header else labels
+        if len(line) != len(lines[0]):
+            raise FileContentError(f"{path}: line {number} has {len(line)} cells, its header {len(lines[0])}")
+    return rows
 
 
 def is_header(values: list[str]) -> bool:

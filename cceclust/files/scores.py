@@ -76,7 +76,9 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
         if features is not None:
             features.close()
     truth = clusters.true_labels
-    return FileScores(str(path), None if truth is None else score_clusters(truth, clusters.labels), without_labels)
+    return FileScores(
+        str(path), None if truth is None else score_clusters(truth, clusters.named_labels), without_labels
+    )
 
 
 def read_any_clusters(path: Path) -> Clusters:

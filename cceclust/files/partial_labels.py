@@ -1,0 +1,244 @@
+"""Labels for some of the rows, hard or soft, from a file beside the features or a dataset inside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError, FileError
+from cceclust.files.features import open_features
+from cceclust.files.label_files import parse, read_cells, read_label_file, table_rows
+from cceclust.files.reading import reading, refuse_what_is_no_file
+from cceclust.files.stored import contents, hdf5_arrays
+from cceclust.scoring import as_labels, is_missing
+
+__all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
+
+HDF5_ENDINGS = (".h5", ".hdf5", ".h5ad")
+ROW_HEADERS = ("row", "path")
+LABEL_HEADERS = ("label", "labels", "class")
+SOFT_DATASETS = ("soft_labels", "probabilities")
+
+
+@dataclass(frozen=True)
+class PartialLabels:
+    """What is known of the classes of some rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        The number of each row's class, −1 where it is unknown; or a distribution a row, NaN where it is unknown.
+    classes : ndarray of shape (n_classes,)
+        Names of the classes, integers or strings.
+    """
+
+    values: NDArray[Any]
+    classes: NDArray[Any]
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which rows have a label."""
+        return np.asarray(self.values >= 0 if self.values.ndim == 1 else ~np.isnan(self.values).all(axis=1))
+
+
+def read_partial_labels(
+    source: str | Path, n_rows: int, *, paths: NDArray[Any] | None = None, features: str | Path | None = None
+) -> PartialLabels:
+    """Read labels of some rows.
+
+    Parameters
+    ----------
+    source : str or Path
+        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0) or ``path``; any file of one label
+        a row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or nothing for unknown; or the name
+        of such a dataset inside the file of features.
+    n_rows : int
+        Number of rows there are.
+    paths : ndarray of shape (n_rows,), optional
+        Where each row came from, to find rows by.
+    features : str or Path, optional
+        The file of features.
+
+    Returns
+    -------
+    PartialLabels
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "partial.csv")
+    ...     _ = file.write_text("row,label\\n2,dog\\n0,cat\\n")
+    ...     labels = read_partial_labels(file, 4)
+    >>> labels.values, labels.classes
+    (array([ 0, -1,  1, -1]), array(['cat', 'dog'], dtype='<U3'))
+    """
+    path = Path(source)
+    if is_dataset(path, features):
+        assert features is not None
+        with open_features(features, labels_dataset=str(source)) as file:
+            assert file.labels is not None
+            labels = as_labels(file.labels, f"labels in {source}")
+    elif path.suffix.lower() == ".csv" and has_row_column(path):
+        labels = read_table(path, n_rows, paths)
+    else:
+        labels = as_labels(read_label_file(path), f"labels in {path}")
+    if len(labels) != n_rows:
+        raise FileContentError(
+            f"{source} labels {len(labels):,} rows, but there are {n_rows:,}; give one label a row (−1 for unknown), "
+            "or a table with the columns row and label"
+        )
+    known = ~is_missing(labels)
+    if not known.any():
+        raise FileContentError(f"{source} holds no label, only unknown ones; leave it out to cluster without labels")
+    classes, codes = np.unique(labels[known], return_inverse=True)
+    values = np.full(n_rows, -1, np.int64)
+    values[known] = codes
+    return PartialLabels(values, classes)
+
+
+def read_soft_labels(
+    source: str | Path, n_rows: int, *, paths: NDArray[Any] | None = None, features: str | Path | None = None
+) -> PartialLabels:
+    """Read distributions over classes of some rows.
+
+    Parameters
+    ----------
+    source : str or Path
+        A table (.csv) with a column a class, and perhaps a column ``row`` or ``path`` if not every row has a line; an
+        array (.npy) or an HDF5 file with a dataset ``soft_labels`` or ``probabilities``, of a row a row; or the name of
+        such a dataset inside the file of features.
+    n_rows, paths, features
+        As in :func:`read_partial_labels`.
+
+    Returns
+    -------
+    PartialLabels
+    """
+    path = Path(source)
+    classes: NDArray[Any] | None = None
+    if is_dataset(path, features):
+        assert features is not None
+        matrix = read_matrix(Path(features), str(source))
+    elif path.suffix.lower() == ".csv":
+        refuse_what_is_no_file(path)
+        matrix, classes = read_soft_table(path, n_rows, paths)
+    elif path.suffix.lower() == ".npy":
+        refuse_what_is_no_file(path)
+        matrix = read_npy(path)
+    elif path.suffix.lower() in HDF5_ENDINGS:
+        refuse_what_is_no_file(path)
+        matrix = read_matrix(path, None)
+    else:
+        raise FileContentError(f"{path}: cannot read soft labels from it; expected .csv, .npy or .h5")
+    if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
+        raise FileContentError(
+            f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each row and class"
+        )
+    if len(matrix) != n_rows:
+        raise FileContentError(f"{source} holds soft labels of {len(matrix):,} rows, but there are {n_rows:,}")
+    return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes)
+
+
+def is_dataset(source: Path, features: str | Path | None) -> bool:
+    """Tell whether labels are inside the features: no file has this name, and it has no ending."""
+    return features is not None and not source.exists() and not source.suffix
+
+
+def has_row_column(path: Path) -> bool:
+    """Tell whether a table says which rows its lines are for."""
+    refuse_what_is_no_file(path)
+    return any(cell.strip().lower() in ROW_HEADERS for cell in read_cells(path)[0])
+
+
+def read_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> NDArray[Any]:
+    """Read the labels of the rows that a table names; the others are unknown."""
+    lines = read_cells(path)
+    header = [cell.strip().lower() for cell in lines[0]]
+    columns = [position for position, name in enumerate(header) if name in LABEL_HEADERS]
+    if not columns:
+        raise FileContentError(f"{path} has no column 'label'; it has {', '.join(lines[0])}")
+    rows = table_rows(lines, path)
+    given = parse([line[columns[0]] for line in rows])
+    positions = find_rows(header, rows, n_rows, paths, path)
+    labels = np.full(n_rows, -1, np.int64) if given.dtype.kind == "i" else np.full(n_rows, "", given.dtype)
+    for position, label in zip(positions, given, strict=True):
+        if not is_missing(labels[position : position + 1])[0] and labels[position] != label:
+            raise FileContentError(f"{path} gives row {position} two labels, {labels[position]} and {label}")
+        labels[position] = label
+    return labels
+
+
+def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
+    lines = read_cells(path)
+    header = [cell.strip() for cell in lines[0]]
+    lowered = [name.lower() for name in header]
+    rows = table_rows(lines, path)
+    columns = [position for position, name in enumerate(lowered) if name not in ROW_HEADERS]
+    try:
+        given = np.array([[float(line[column] or "nan") for column in columns] for line in rows], np.float64)
+    except ValueError as error:
+        raise FileContentError(f"{path} holds what is no number ({error}); expected a column of them a class") from None
+    classes = parse([header[column] for column in columns])
+    if len(columns) == len(header):
+        return given.reshape(len(rows), -1), classes
+    matrix = np.full((n_rows, len(columns)), np.nan)
+    matrix[find_rows(lowered, rows, n_rows, paths, path)] = given
+    return matrix, classes
+
+
+def find_rows(
+    header: list[str], lines: list[list[str]], n_rows: int, paths: NDArray[Any] | None, path: Path
+) -> NDArray[np.intp]:
+    """Return which rows the lines of a table are for, by number or else by path."""
+    if "row" in header:
+        texts = [line[header.index("row")] for line in lines]
+        numbers = parse(texts)
+        if numbers.dtype.kind != "i":
+            raise FileContentError(f"{path}: the column 'row' holds what is no whole number; expected numbers from 0")
+        outside = (numbers < 0) | (numbers >= n_rows)
+        if outside.any():
+            raise FileContentError(
+                f"{path} labels row {texts[int(np.argmax(outside))] or '(empty)'}, but rows go from 0 to {n_rows - 1}"
+            )
+        return numbers.astype(np.intp)
+    if paths is None:
+        raise FileContentError(f"{path} names rows by path, but the features have no paths; name them by row")
+    places = {str(name): position for position, name in enumerate(paths)}
+    names = [line[header.index("path")] for line in lines]
+    unknown = [name for name in names if name not in places]
+    if unknown:
+        raise FileContentError(
+            f"{path} labels {len(unknown)} paths that the features do not have, first {unknown[0]!r}; theirs look like "
+            f"{str(paths[0])!r}"
+        )
+    return np.array([places[name] for name in names], np.intp)
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read a NumPy array."""
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, OSError, EOFError) as error:
+        raise FileContentError(f"{path} is damaged or not an array of numbers ({error})") from None
+
+
+def read_matrix(path: Path, name: str | None) -> NDArray[Any]:
+    """Read a dataset of an HDF5 file: the one of this name, or the soft labels or probabilities."""
+    if path.suffix.lower() not in HDF5_ENDINGS:
+        raise FileError(f"no such file: {name}; and {path} is no HDF5 file that could hold a dataset of this name")
+    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
+        stored = hdf5_arrays(file)
+        wanted = [name] if name is not None else [known for known in SOFT_DATASETS if known in stored]
+        if not wanted or wanted[0] not in stored:
+            expected = repr(name) if name is not None else "'soft_labels' or 'probabilities'"
+            raise FileContentError(f"{path} has no dataset {expected}; it has {contents(stored)}")
+        if not stored[wanted[0]].is_numeric:
+            raise FileContentError(f"{path}: {wanted[0]!r} holds {stored[wanted[0]].type_name}; expected numbers")
+        return np.asarray(stored[wanted[0]].load()[...])
