@@ -362,7 +362,8 @@ def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
     """Compute probabilities and labels block by block."""
     probabilities = np.empty((rows.shape[0], len(model.intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
-    with threadpool_limits(1, user_api="blas"):
+    # What is not finite is told below, once and by its row.
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         for where, logits in row_logits(model.coef, model.intercept, rows):
             if not np.isfinite(logits).all():
                 row = where.start + int(np.argmin(np.isfinite(logits).all(axis=1)))

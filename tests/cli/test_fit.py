@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cceclust.cli.fit import METHOD_NAMES
+from cceclust.cli.main import run
+from cceclust.clustering import METHODS
+from cceclust.estimators import CCEClusterer
+from cceclust.files import read_clusters, read_model, write_features
+
+pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
+
+FAST = ("--restarts", "2", "--epochs", "30", "--jobs", "1")
+
+
+def fit(features: Path, *options: Any, k: int = 3, fast: bool = True) -> int:
+    return run(["fit", str(features), "-k", str(k), *(FAST if fast else ()), *map(str, options)])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class TestOutput:
+    def test_clusters_and_model_are_written_beside_the_features(
+        self, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert fit(small_features) == 0
+        assert names(small_features.parent) == ["small.clusters.h5", "small.h5", "small.model.safetensors"]
+        clusters = read_clusters(small_features.with_suffix(".clusters.h5"))
+        model = read_model(small_features.with_suffix(".model.safetensors"))
+        assert clusters.labels.shape == (120,)
+        assert model.coef.shape == (3, 6)
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert out.count("Wrote ") == 2
+
+    def test_the_summary_says_what_a_person_wants_to_know(
+        self, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        fit(small_features)
+        out = capsys.readouterr().out
+        assert "120 rows in 3 clusters" in out
+        assert len(re.findall(r"^ +[012] +█+ +40", out, re.MULTILINE)) == 3
+        assert re.search(r"Mean confidence +0\.9\d\d", out)
+        assert re.search(r"Loss +0\.\d{4}, best of 2 restarts \(worst 0\.\d{4}\), which agree to an ARI of 1\.00", out)
+        assert re.search(r"Time +\d+\.\d s, \d+ epochs", out)
+        assert "ACC 1.000   NMI 1.000   ARI 1.000   (labels were used for this line only)" in out
+
+    def test_without_labels_nothing_is_said_of_them(
+        self, tmp_path: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(50, 3)))
+        fit(tmp_path / "x.npy")
+        assert "ACC" not in capsys.readouterr().out
+
+    def test_json_has_the_same_facts(self, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert fit(small_features, "--json") == 0
+        facts = json.loads(capsys.readouterr().out)
+        clusters = read_clusters(small_features.with_suffix(".clusters.h5"))
+        assert facts["n_samples"] == 120
+        assert facts["n_clusters"] == 3
+        assert facts["sizes"] == np.bincount(clusters.labels).tolist()
+        assert facts["mean_confidence"] == pytest.approx(clusters.probabilities.max(axis=1).mean())
+        assert facts["loss"] == min(facts["restart_losses"]) == clusters.losses.min()
+        assert facts["against_labels"] == {"accuracy": 1.0, "nmi": 1.0, "ari": 1.0}
+        assert facts["diagnostics"]["converged"] is True
+        assert facts["diagnostics"]["warnings"] == []
+        assert facts["parameters"]["n_init"] == 2
+        assert [Path(name).name for name in facts["files"]] == ["small.clusters.h5", "small.model.safetensors"]
+
+    def test_doubts_are_in_the_summary_in_json_and_on_stderr(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        np.save(tmp_path / "x.npy", np.ones((50, 3)))
+        assert fit(tmp_path / "x.npy") == 0
+        assert "Doubtful: 2 of 3 clusters are empty; raise fairness" in capsys.readouterr().out
+        assert fit(tmp_path / "x.npy", "--json", "--force") == 0
+        said = json.loads(capsys.readouterr().out)["diagnostics"]["warnings"]
+        assert any("2 of 3 clusters are empty" in sentence for sentence in said)
+        result = subprocess.run(
+            [sys.executable, "-m", "cceclust", "fit", tmp_path / "x.npy", "-k", "3", "-q", "-f", *FAST],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert result.stdout == ""
+        assert "Warning: 2 of 3 clusters are empty; raise fairness" in result.stderr
+
+    def test_quiet_prints_nothing(self, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert fit(small_features, "--quiet") == 0
+        assert capsys.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("ending", ["h5", "csv", "npy"])
+    def test_the_ending_chooses_the_format(self, ending: str, small_features: Path, tmp_path: Path) -> None:
+        out, model = tmp_path / f"out.{ending}", tmp_path / "head.safetensors"
+        assert fit(small_features, "--out", out, "--model", model) == 0
+        assert names(tmp_path) == sorted(["small.h5", out.name, model.name])
+
+    def test_a_report_can_be_had_at_once(self, small_features: Path) -> None:
+        assert fit(small_features, "--report") == 0
+        assert small_features.with_suffix(".report.html").read_text("utf-8").startswith("<!doctype html>")
+
+    def test_existing_files_are_kept_unless_forced(
+        self, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        target = small_features.with_suffix(".model.safetensors")
+        target.write_text("precious")
+        assert fit(small_features) == 1
+        assert target.read_text() == "precious"
+        assert names(small_features.parent) == ["small.h5", "small.model.safetensors"]
+        assert "small.model.safetensors exists already; use --force" in capsys.readouterr().err
+        assert fit(small_features, "--force") == 0
+        assert read_model(target).coef.shape == (3, 6)
+
+
+class TestOptions:
+    def test_every_parameter_of_every_method_is_an_option(self) -> None:
+        import inspect
+
+        from cceclust.cli.fit import fit as command
+
+        options = set(inspect.signature(command).parameters) | {"n_clusters", "random_state", "verbose"}
+        for method in METHODS:
+            if method != "kmeans":
+                assert set(METHODS[method]().get_params()) <= options
+        assert set(METHOD_NAMES) == set(METHODS)
+
+    def test_options_reach_the_estimator(self, small_features: Path) -> None:
+        options = (
+            "--fairness 3 --prior 0.5,0.25,0.25 --weight-decay 0.1 --solver-iterations 7 --neighbors 2 "
+            "--neighbor-weight 0.5 --no-standardize --batch-size 60 --learning-rate 0.2 --schedule constant --tol 0 "
+            "--seed 5 --restarts 3 --epochs 12 --jobs 2"
+        )
+        assert fit(small_features, *options.split(), fast=False) == 0
+        found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
+        expected = {
+            "method": "cce", "n_clusters": 3, "fairness": 3.0, "prior": [0.5, 0.25, 0.25], "weight_decay": 0.1,
+            "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
+            "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
+            "max_epochs": 12, "n_jobs": 2, "verbose": 0,
+        }  # fmt: skip
+        assert found == expected
+
+    def test_auto_can_be_asked_for(self, small_features: Path) -> None:
+        assert fit(small_features, "--weight-decay", "auto", "--epochs", "auto", "--neighbors", "auto") == 0
+
+    @pytest.mark.parametrize("method", METHOD_NAMES)
+    def test_every_method_runs(self, method: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ("--restarts", "2") if method == "kmeans" else FAST
+        assert fit(small_features, "--method", method, *options, "--json", fast=False) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["parameters"]["method"] == method
+        assert facts["sizes"] == [40, 40, 40]
+
+    def test_the_seed_is_honoured_and_equals_the_estimator_s(self, small_features: Path) -> None:
+        from cceclust.files import open_features
+
+        assert fit(small_features, "--seed", 3) == 0
+        with open_features(small_features) as features:
+            model = CCEClusterer(3, n_init=2, max_epochs=30, random_state=3).fit(features.array())
+        found = read_model(small_features.with_suffix(".model.safetensors"))
+        np.testing.assert_array_equal(found.coef, model.coef_)
+        labels = read_clusters(small_features.with_suffix(".clusters.h5")).labels
+        np.testing.assert_array_equal(labels, model.labels_)
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ("--method foo", "'foo' is none of cce, cce-pgd"),
+            ("--method kmeans --epochs 3", "--epochs: method kmeans has no such parameter"),
+            ("--method kmeans --prior 1,1,1", "--prior: method kmeans has no such parameter"),
+            ("--method sela --fairness 3", "--fairness: method sela has no such parameter"),
+            ("--method migd --neighbors 3", "--neighbors: method migd has no such parameter"),
+            ("--sharpness 3", "--sharpness: method cce has no such parameter"),
+            ("--prior a,b,c", "expected numbers separated by commas"),
+            ("--weight-decay lots", "expected a number or 'auto'"),
+            ("--epochs 1.5", "expected a whole number or 'auto'"),
+            ("--schedule linear", "'linear' is none of cosine, constant"),
+            ("--restarts 0", "greater than or equal to 1"),
+            ("--fairness -1", "greater than or equal to 0"),
+            ("--memory lots", "'lots'; expected a size such as 500MB"),
+            ("--memory 0", "expected a size"),
+            ("--memory -1GB", "expected a size"),
+        ],
+    )
+    def test_misuse_exits_2_and_names_the_option(
+        self, options: str, said: str, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["fit", str(small_features), "-k", "3", *options.split()]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in re.sub(r"[\s│]+", " ", err)
+        assert names(small_features.parent) == ["small.h5"]
+
+    @pytest.mark.parametrize("k", ["0", "-3", "two", "2.5"])
+    def test_a_number_of_clusters_that_is_none_exits_2(self, k: str, small_features: Path) -> None:
+        assert run(["fit", str(small_features), f"--k={k}"]) == 2
+
+
+class TestMemory:
+    @pytest.mark.parametrize(
+        ("text", "size"),
+        [("1000", 1000), ("1kb", 1000), ("1.5GB", 1_500_000_000), (" 2 MB ", 2_000_000), ("3T", 3 * 10**12), ("7B", 7)],
+    )
+    def test_sizes_are_read_as_people_write_them(self, text: str, size: int) -> None:
+        from cceclust.cli.options import parse_bytes
+
+        assert parse_bytes(text) == size
+
+    def test_large_files_are_streamed_and_clustered_as_well(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        classes = np.repeat([0, 1, 2], 1000)
+        X = np.random.default_rng(0).normal(size=(3000, 5)) + 6 * np.eye(3, 5)[classes]
+        write_features(tmp_path / "sorted.h5", X.astype(np.float32), labels=classes)
+        assert fit(tmp_path / "sorted.h5", "--memory", "25KB", "--json") == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["diagnostics"]["streamed"] is True
+        assert facts["against_labels"]["accuracy"] > 0.95
+
+    def test_too_little_memory_says_how_much_is_needed(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        np.save(tmp_path / "x.npy", np.zeros((3000, 5), np.float32))
+        assert fit(tmp_path / "x.npy", "--memory", "1KB") == 1
+        assert "allow at least 20,000 bytes" in capsys.readouterr().err
+
+
+class TestBadData:
+    @pytest.mark.parametrize(
+        ("matrix", "k", "said"),
+        [
+            (np.zeros((5, 3)), 10, "n_samples=5 should be >= n_clusters=10"),
+            (np.array([[1.0], [np.nan]]), 1, "NaN or infinity in 1 of 2 rows, first in row 1"),
+            (np.array([["a"], ["b"]]), 2, "expected numbers"),
+            (np.zeros(5), 2, r"has shape \(5,\); expected a matrix"),
+            (np.zeros((0, 5)), 2, "is empty"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["cce", "kmeans"])
+    def test_one_line_and_exit_1(
+        self, method: str, matrix: Any, k: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        np.save(tmp_path / "x.npy", matrix)
+        assert run(["fit", str(tmp_path / "x.npy"), "-k", str(k), "--method", method]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        assert re.search(said, err)
+        assert names(tmp_path) == ["x.npy"]
+
+    @pytest.mark.parametrize("name", ["nothing.h5", ".", "folder", "text.txt"])
+    def test_what_is_no_feature_file_is_one_line(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("folder").mkdir()
+        Path("text.txt").write_text("hello")
+        assert run(["fit", name, "-k", "2"]) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+
+    def test_one_cluster_works(self, small_features: Path) -> None:
+        assert fit(small_features, k=1) == 0
+        assert not read_clusters(small_features.with_suffix(".clusters.h5")).labels.any()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_ctrl_c_in_the_middle_of_a_fit_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5000, 50)))
+    script = """
+import sys
+from cceclust.cli import main
+from cceclust.training import engine
+original = engine.RestartGroup.train_on
+def train_on(self, *arguments):
+    print("started", flush=True)
+    original(self, *arguments)
+engine.RestartGroup.train_on = train_on
+main.main()
+"""
+    command = [sys.executable, "-c", script, "fit", str(tmp_path / "x.npy"), "-k", "5", "--neighbors", "0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [*command, "--epochs", "100000", "--tol", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "Error: interrupted; no file was left half-written\n"
+    assert names(tmp_path) == ["x.npy"]

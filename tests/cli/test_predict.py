@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cceclust.cli.main import run
+from cceclust.files import open_features, read_clusters, write_features
+
+
+@pytest.fixture
+def fitted(small_features: Path) -> Path:
+    """Return a model of the small features."""
+    options = ["--restarts", "2", "--epochs", "30", "--quiet", "--jobs", "1"]
+    assert run(["fit", str(small_features), "-k", "3", *options]) == 0
+    return small_features.with_suffix(".model.safetensors")
+
+
+def predict(model: Path, features: Path, *options: Any) -> int:
+    return run(["predict", str(model), str(features), *map(str, options)])
+
+
+def fitted_labels(features: Path) -> Any:
+    return read_clusters(features.with_suffix(".clusters.h5")).labels
+
+
+def test_the_fitted_features_get_their_labels_again_in_every_format(
+    fitted: Path, small_features: Path, tmp_path: Path
+) -> None:
+    expected = read_clusters(small_features.with_suffix(".clusters.h5"))
+    for ending in ("h5", "csv", "npy"):
+        assert predict(fitted, small_features, "--out", tmp_path / f"again.{ending}") == 0
+    again = read_clusters(tmp_path / "again.h5")
+    np.testing.assert_array_equal(again.labels, expected.labels)
+    np.testing.assert_array_equal(again.probabilities, expected.probabilities)
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npy"), expected.labels)
+    with (tmp_path / "again.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["label"]) for line in lines] == expected.labels.tolist()
+    assert lines[7]["path"] == "images/7.png"
+
+
+def test_new_rows_go_to_the_nearest_groups(fitted: Path, small_features: Path, tmp_path: Path) -> None:
+    with open_features(small_features) as features:
+        write_features(tmp_path / "new.h5", features.array()[::-1] + np.float32(0.1))
+    assert predict(fitted, tmp_path / "new.h5") == 0
+    np.testing.assert_array_equal(fitted_labels(tmp_path / "new.h5"), fitted_labels(small_features)[::-1])
+
+
+def test_streamed_rows_get_the_same_labels(fitted: Path, small_features: Path, tmp_path: Path) -> None:
+    with open_features(small_features) as features:
+        write_features(tmp_path / "long.h5", np.tile(features.array(), (20, 1)))
+    assert predict(fitted, tmp_path / "long.h5", "--out", tmp_path / "whole.h5") == 0
+    assert predict(fitted, tmp_path / "long.h5", "--out", tmp_path / "streamed.h5", "--memory", "30KB") == 0
+    whole, streamed = read_clusters(tmp_path / "whole.h5"), read_clusters(tmp_path / "streamed.h5")
+    np.testing.assert_array_equal(streamed.probabilities, whole.probabilities)
+    np.testing.assert_array_equal(whole.labels, np.tile(fitted_labels(small_features), 20))
+
+
+def test_the_summary_and_json_have_the_facts(
+    fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert predict(fitted, small_features, "--out", tmp_path / "a.h5") == 0
+    out = capsys.readouterr().out
+    assert "120 rows in 3 clusters" in out
+    assert "Loss" not in out
+    assert predict(fitted, small_features, "--out", tmp_path / "b.h5", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["sizes"] == [40, 40, 40]
+    assert facts["against_labels"]["accuracy"] == 1.0
+    assert facts["files"] == [str(tmp_path / "b.h5")]
+
+
+def test_quiet_prints_nothing(
+    fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert predict(fitted, small_features, "--out", tmp_path / "a.h5", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_fit_s_clusters_are_not_overwritten_by_chance(
+    fitted: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert predict(fitted, small_features) == 1
+    assert "small.clusters.h5 exists already; use --force" in capsys.readouterr().err
+    assert predict(fitted, small_features, "--force") == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"\x80\x04\x95\x10\x00cbuiltins\nprint\n.", "damaged or not a model file"),
+        (b"junk" * 100, "damaged or not a model file"),
+        (None, "there is no file"),
+    ],
+    ids=["empty", "pickle", "junk", "missing"],
+)
+def test_what_is_no_model_is_one_line(
+    content: bytes | None, said: str, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "model.safetensors").write_bytes(content)
+    assert predict(tmp_path / "model.safetensors", small_features) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_somebody_else_s_safetensors_are_no_model(
+    small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"coef": np.zeros((3, 6)), "intercept": np.zeros(3)}, tmp_path / "other.safetensors")
+    assert predict(tmp_path / "other.safetensors", small_features) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_other_dimensions_are_told_with_both_numbers(
+    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "narrow.npy", np.zeros((10, 4)))
+    assert predict(fitted, tmp_path / "narrow.npy") == 1
+    assert "has 4 features a row, but the model was fitted to 6" in capsys.readouterr().err
+
+
+def test_rows_that_are_not_finite_are_named_and_nothing_is_written(
+    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = np.zeros((10, 6))
+    X[4, 1] = np.inf
+    np.save(tmp_path / "x.npy", X)
+    assert predict(fitted, tmp_path / "x.npy") == 1
+    assert "row 4 contains NaN, infinity" in capsys.readouterr().err
+    assert not (tmp_path / "x.clusters.h5").exists()
