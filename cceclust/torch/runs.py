@@ -408,8 +408,8 @@ def find_collapse(clusters: Clusters) -> list[str]:
     if lost:
         verb = "is" if lost == 1 else "are"
         problems.append(
-            f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more epochs; "
-            "train for longer, raise fairness, lower the learning rate, or try another seed"
+            f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more "
+            "epochs; train for longer, raise fairness, lower the learning rate, or try another seed"
         )
     if confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
         problems.append(
