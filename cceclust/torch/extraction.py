@@ -261,7 +261,12 @@ def store_features(
         for batch in decoded_ahead(batches, workers, device):
             if batch.skipped and on_error == "fail":
                 raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip leaves such images out")
-            features = compute_features(network, batch.pixels.to(device, non_blocking=True), precision)
+            try:
+                features = compute_features(network, batch.pixels.to(device, non_blocking=True), precision)
+            except torch.OutOfMemoryError:
+                raise InputError(
+                    f"{device} has too little memory for {len(batch.pixels)} images at once; use a smaller --batch-size"
+                ) from None
             writes.append(writer.submit(write_batch, partial, features, batch.skipped, n_done))
             if len(writes) > BATCHES_TO_WRITE:
                 writes.popleft().result()

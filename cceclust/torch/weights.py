@@ -110,10 +110,10 @@ def load_exported(path: Path, device: torch.device) -> Backbone:
         if device.type != "cpu":
             program = move_to_device_pass(program, device)
         inputs = [node.meta["val"] for node in program.graph.nodes if node.name in program.graph_signature.user_inputs]
-        if len(inputs) != 1 or inputs[0].ndim != 4:
-            shapes = ", ".join(str(tuple(value.shape)) for value in inputs)
-            raise FileContentError(f"{path} takes inputs of shape {shapes}; expected one batch (n, 3, height, width)")
-        batch_size, _, size, _ = (length if isinstance(length, int) else None for length in inputs[0].shape)
+        shapes = [tuple(length if isinstance(length, int) else "any" for length in value.shape) for value in inputs]
+        if len(shapes) != 1 or len(shapes[0]) != 4 or shapes[0][1] != 3 or shapes[0][2] != shapes[0][3]:
+            raise FileContentError(f"{path} takes inputs {shapes}; expected one batch (n, 3, size, size)")
+        batch_size, size = (length if isinstance(length, int) else None for length in (shapes[0][0], shapes[0][2]))
         return Backbone(program.module(), path.name, path.name, sha256(path), batch_size, size)
 
 
