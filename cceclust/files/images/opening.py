@@ -55,8 +55,8 @@ def open_images(
     --------
     >>> from cceclust.files.images import open_images
     >>> images = open_images("sample_data/digits")
-    >>> len(images), images.labels[0], images.read(0).shape
-    (40, '0', (8, 8, 3))
+    >>> len(images), images.class_names[:3], images.read(0).shape
+    (40, ('0', '1', '2'), (8, 8, 3))
     """
     path = Path(path)
     if limit is not None and limit < 1:
