@@ -15,7 +15,7 @@ def report(
     file: Annotated[Path, typer.Argument(help="Clusters (.h5), as cceclust fit writes them.", metavar="CLUSTERS")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The page to write.", metavar="HTML", rich_help_panel=OUTPUT_PANEL),
+        typer.Option("--out", "-o", help="The page to write.", metavar="HTML", rich_help_panel=OUTPUT_PANEL),
     ] = Path("report.html"),
     force: ForceOption = False,
     quiet: QuietOption = False,

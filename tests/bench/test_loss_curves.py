@@ -24,13 +24,13 @@ def test_lowest_prediction_is_certain_for_collision_and_a_copy_of_the_label_for_
 @pytest.mark.parametrize(("name", "start"), [("curves.png", b"\x89PNG"), ("curves.svg", b"<?xml")])
 def test_command_draws_the_figure(tmp_path, capsys, name, start):
     target = tmp_path / name
-    assert run(["bench", "loss-curves", "--output", str(target)]) == 0
+    assert run(["bench", "loss-curves", "--out", str(target)]) == 0
     assert target.read_bytes().startswith(start)
     assert name in capsys.readouterr().out.replace("\n", "")
-    assert run(["bench", "loss-curves", "--output", str(target)]) == 1
+    assert run(["bench", "loss-curves", "--out", str(target)]) == 1
     assert "--force" in capsys.readouterr().err
 
 
 def test_unknown_format_is_refused(tmp_path, capsys):
-    assert run(["bench", "loss-curves", "--output", str(tmp_path / "curves.txt")]) == 1
+    assert run(["bench", "loss-curves", "--out", str(tmp_path / "curves.txt")]) == 1
     assert "curves.txt" in capsys.readouterr().err

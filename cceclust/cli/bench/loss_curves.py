@@ -15,7 +15,7 @@ def loss_curves(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The figure: .png, .svg or .pdf.", metavar="FILE", rich_help_panel=OUTPUT_PANEL
+            "--out", "-o", help="The figure: .png, .svg or .pdf.", metavar="FILE", rich_help_panel=OUTPUT_PANEL
         ),
     ] = Path("loss-curves.png"),
     force: ForceOption = False,

@@ -39,7 +39,7 @@ def noisy_labels(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The figure: .png, .svg or .pdf.", metavar="FILE", rich_help_panel=OUTPUT_PANEL
+            "--out", "-o", help="The figure: .png, .svg or .pdf.", metavar="FILE", rich_help_panel=OUTPUT_PANEL
         ),
     ] = Path("noisy-labels.png"),
     force: ForceOption = False,
