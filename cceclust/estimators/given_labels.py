@@ -87,12 +87,14 @@ class GivenLabels:
 
     def informative(self) -> GivenLabels:
         """Return the labels that are not uniform: by collision cross-entropy, a uniform one teaches nothing."""
+        if len(self.rows) == 0 or len(self.classes) == 1:
+            return self
         kept = self._where(np.ptp(self.targets, axis=1) > UNIFORM_TOLERANCE)
-        if len(kept.rows) == 0 and len(self.classes) > 1:
+        if len(kept.rows) == 0:
             raise InputError(
                 "every soft label is uniform, which teaches nothing; use CCEClusterer to cluster without labels"
             )
-        return kept if len(self.classes) > 1 else self
+        return kept
 
     def _where(self, mask: NDArray[np.bool_]) -> GivenLabels:
         """Return some of the labels."""

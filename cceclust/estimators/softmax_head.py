@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators.parameters import check_at_least, check_not_negative, check_positive, thread_count
 from cceclust.training.diagnostics import find_problems
-from cceclust.training.engine import EpochReport, TrainingPlan, train
+from cceclust.training.engine import EpochReport, TrainingPlan, first_heads, train
 from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows, in_memory
@@ -147,7 +147,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         """Go once through some rows, starting from where the last call or a fit ended."""
         plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
-        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, at_zero=not self_labeling)
+        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, supervision)
         if not hasattr(self, "weight_decay_"):
             plan = self._with_weight_decay(plan, rows, weights, stream.standardization, seed=0)
         plan = replace(plan, weight_decay=self.weight_decay_)
@@ -162,15 +162,16 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self.coef_, self.intercept_ = coef[best], intercept[best]
         self.losses_, self.loss_ = losses, float(losses[best])
 
-    def _start_stream(self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan, *, at_zero: bool) -> Stream:
-        """Begin with random heads, with heads at zero, or with the fitted one."""
+    def _start_stream(
+        self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan, supervision: Supervision | None
+    ) -> Stream:
+        """Begin with random heads, or with the fitted one."""
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if hasattr(self, "coef_"):
             fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
             return Stream(fitted, self._standardization, generator)
         standardization = measure(rows, weights, standardize=self.standardize)
-        size = (plan.n_restarts, plan.n_clusters, rows.shape[1], rows.dtype)
-        heads = HeadStack.zero(*size) if at_zero else HeadStack.random(*size, generator)
+        heads = first_heads(plan.n_restarts, plan.n_clusters, rows, generator, supervision)
         return Stream(heads, standardization, generator)
 
     def _logits(self, X: Any) -> NDArray[Any]:
@@ -288,7 +289,7 @@ def with_stable_steps(
     plan: TrainingPlan, rows: Rows, weights: NDArray[Any], standardization: Standardization, seed: int
 ) -> TrainingPlan:
     """Return the plan with steps short enough for learning from labels alone."""
-    longest = longest_stable_step(rows, standardization, weights, seed=seed)
+    longest = longest_stable_step(rows, plan.n_clusters, standardization, weights, seed=seed)
     return replace(plan, learning_rate=min(plan.learning_rate, longest))
 
 

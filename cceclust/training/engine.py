@@ -23,12 +23,14 @@ from cceclust.training.rows import Buffer, Rows
 from cceclust.training.standardization import Standardization
 from cceclust.training.supervision import Supervision
 
-__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
+__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "first_heads", "train"]
 
 # A group's heads share each batch that is read, but a group runs on one thread: five balance the two.
 RESTARTS_IN_A_GROUP = 5
 # The learning rate falls along half a cosine to this part of itself.
 FINAL_RATE = 0.2
+# Beside labels, what is random at the start only has to tell clusters apart that no label names.
+SIZE_BESIDE_LABELS = 0.01
 # Epochs without improvement before training stops.
 PATIENCE = 3
 NEGLIGIBLE_LOSS = 2e-3
@@ -316,15 +318,23 @@ def make_groups(
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
-    """Divide the restarts into groups of nearly equal size; labels alone need no random start."""
+    """Divide the restarts into groups of nearly equal size, each with random heads."""
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        objective = make_objective()
-        size = (len(members), plan.n_clusters, rows.shape[1], rows.dtype)
-        heads = HeadStack.zero(*size) if objective is None else HeadStack.random(*size, generator)
-        groups.append(RestartGroup(heads, objective, generator, supervision))
+        heads = first_heads(len(members), plan.n_clusters, rows, generator, supervision)
+        groups.append(RestartGroup(heads, make_objective(), generator, supervision))
     return groups
+
+
+def first_heads(
+    n_restarts: int, n_clusters: int, rows: Rows, generator: np.random.Generator, supervision: Supervision | None
+) -> HeadStack:
+    """Draw heads to start from: small ones where labels are to decide which cluster is which, zero for labels alone."""
+    size = 1.0
+    if supervision is not None:
+        size = 0.0 if supervision.seeds is None else SIZE_BESIDE_LABELS
+    return HeadStack.random(n_restarts, n_clusters, rows.shape[1], rows.dtype, generator, size=size)
 
 
 def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:

@@ -45,17 +45,18 @@ class HeadStack:
 
     @classmethod
     def random(
-        cls, n_restarts: int, n_clusters: int, n_features: int, dtype: np.dtype[Any], generator: np.random.Generator
+        cls,
+        n_restarts: int,
+        n_clusters: int,
+        n_features: int,
+        dtype: np.dtype[Any],
+        generator: np.random.Generator,
+        *,
+        size: float = 1.0,
     ) -> HeadStack:
-        """Draw weights as He et al. (2015) do, with zero biases."""
-        deviation = np.sqrt(2 / n_features)
+        """Draw weights as He et al. (2015) do, times `size`, with zero biases."""
+        deviation = size * np.sqrt(2 / n_features)
         weights = generator.normal(0, deviation, (n_restarts * n_clusters, n_features)).astype(dtype)
-        return cls(n_restarts, weights, np.zeros(n_restarts * n_clusters, dtype))
-
-    @classmethod
-    def zero(cls, n_restarts: int, n_clusters: int, n_features: int, dtype: np.dtype[Any]) -> HeadStack:
-        """Start at zero, where labels alone decide the direction: nothing random has to be unlearned."""
-        weights = np.zeros((n_restarts * n_clusters, n_features), dtype)
         return cls(n_restarts, weights, np.zeros(n_restarts * n_clusters, dtype))
 
     @classmethod

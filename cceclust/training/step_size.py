@@ -14,12 +14,13 @@ from cceclust.training.standardization import Standardization
 __all__ = ["longest_stable_step"]
 
 # Gradient descent on cross-entropy is stable below 2 / (h v), with v the features' variance along their leading
-# direction and h the curvature by the logits: at most 1/2, 1/4 for two classes, 1/K where predictions are uniform.
-STEP_TIMES_VARIANCE = 8.0
+# direction and h the curvature by the logits: 1/K where predictions are uniform, and at most 1/2, where two classes
+# share all points. So K / v is half of what is stable at the start; beyond some classes, it would be too much later.
+MOST_CLASSES = 8
 
 
 def longest_stable_step(
-    rows: Rows, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
+    rows: Rows, n_classes: int, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
 ) -> float:
     """Return a learning rate at which cross-entropy against soft labels does not diverge.
 
@@ -30,6 +31,8 @@ def longest_stable_step(
     ----------
     rows : Rows
         The features.
+    n_classes : int
+        Number of classes.
     standardization : Standardization
         What is done to the features before training.
     sample_weight : ndarray of shape (n_samples,)
@@ -44,4 +47,4 @@ def longest_stable_step(
     """
     sample, weights = sample_rows(rows, sample_weight, seed)
     largest = leading_variances((sample - standardization.mean) / standardization.scale, weights, 1)[-1]
-    return float(STEP_TIMES_VARIANCE / largest) if largest > 0 else float(np.inf)
+    return float(min(n_classes, MOST_CLASSES) / largest) if largest > 0 else float(np.inf)
