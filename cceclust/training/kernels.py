@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cceclust.compiled import compiled
 
-__all__ = ["add_moments", "gather_standardized", "step", "write_collision_gradient", "write_shannon_gradient"]
+__all__ = ["add_moments", "gather_standardized", "step", "to_collision_gradient", "to_shannon_gradient"]
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -46,41 +46,50 @@ def add_moments(
 
 
 @compiled(reorder_sums=True, error_model="numpy")
-def write_collision_gradient(
-    probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, factor: float, gradient: FloatArray
+def to_collision_gradient(
+    stack: FloatArray, first: int, pseudo_labels: FloatArray, weights: FloatArray, factor: float
 ) -> None:
-    """Write ``factor · w · (σ − q)``, q ∝ y·σ, into `gradient` (OUT, may be `probabilities`).
+    """Replace the probabilities σ of the points from `first` on by ``factor · w · (σ − q)``, q ∝ y·σ (IN and OUT).
 
     This is collision cross-entropy by the logits. Where y and σ share no class, the gradient is taken to be zero: no
-    direction is better than another.
+    direction is better than another. There are as many points as `pseudo_labels` has.
     """
-    n_restarts, n_clusters, n_points = probabilities.shape
-    zero, one = probabilities.dtype.type(0), probabilities.dtype.type(1)
-    scale = probabilities.dtype.type(factor)
-    collision = np.empty(n_points, probabilities.dtype)
+    n_restarts, n_clusters, n_points = pseudo_labels.shape
+    zero, one = stack.dtype.type(0), stack.dtype.type(1)
+    # Below, a reciprocal would overflow.
+    smallest = stack.dtype.type(np.finfo(stack.dtype).tiny)
+    scale = stack.dtype.type(factor)
+    inverse = np.empty(n_points, stack.dtype)
     for r in range(n_restarts):
-        collision[:] = zero
+        inverse[:] = zero
         for k in range(n_clusters):
+            row, labels = stack[r, k], pseudo_labels[r, k]
             for i in range(n_points):
-                collision[i] += probabilities[r, k, i] * pseudo_labels[r, k, i]
+                inverse[i] += row[first + i] * labels[i]
+        for i in range(n_points):
+            inverse[i] = one / inverse[i] if inverse[i] >= smallest else zero
         for k in range(n_clusters):
+            row, labels = stack[r, k], pseudo_labels[r, k]
             for i in range(n_points):
-                share = pseudo_labels[r, k, i] / collision[i] if collision[i] > zero else one
-                gradient[r, k, i] = scale * weights[i] * probabilities[r, k, i] * (one - share)
+                share = labels[i] * inverse[i] if inverse[i] > zero else one
+                row[first + i] *= scale * weights[i] * (one - share)
 
 
 @compiled(reorder_sums=True, error_model="numpy")
-def write_shannon_gradient(
-    probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, factor: float, gradient: FloatArray
+def to_shannon_gradient(
+    stack: FloatArray, first: int, pseudo_labels: FloatArray, weights: FloatArray, factor: float
 ) -> None:
-    """Write ``factor · w · (σ − y)`` into `gradient` (OUT): Shannon's cross-entropy by the logits."""
-    n_restarts, n_clusters, n_points = probabilities.shape
-    scale = probabilities.dtype.type(factor)
+    """Replace the probabilities σ of the points from `first` on by ``factor · w · (σ − y)`` (IN and OUT).
+
+    This is Shannon's cross-entropy by the logits. There are as many points as `pseudo_labels` has.
+    """
+    n_restarts, n_clusters, n_points = pseudo_labels.shape
+    scale = stack.dtype.type(factor)
     for r in range(n_restarts):
         for k in range(n_clusters):
+            row, labels = stack[r, k], pseudo_labels[r, k]
             for i in range(n_points):
-                difference = probabilities[r, k, i] - pseudo_labels[r, k, i]
-                gradient[r, k, i] = scale * weights[i] * difference
+                row[first + i] = scale * weights[i] * (row[first + i] - labels[i])
 
 
 @compiled(error_model="numpy")

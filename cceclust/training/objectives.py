@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from cceclust.pseudo_labels.solver import Solver
-from cceclust.training.kernels import write_collision_gradient, write_shannon_gradient
+from cceclust.training.kernels import to_collision_gradient, to_shannon_gradient
 
 __all__ = ["MutualInformation", "Objective", "SelfLabeling"]
 
@@ -57,17 +57,17 @@ class SelfLabeling:
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
         n_points = len(weights)
-        write_gradient = write_collision_gradient if self.collision else write_shannon_gradient
+        to_gradient = to_collision_gradient if self.collision else to_shannon_gradient
         if probabilities.shape[2] == n_points:
             pseudo_labels, losses = self._solve(self.solver, probabilities, weights)
-            write_gradient(probabilities, pseudo_labels, weights, 1.0, probabilities)
+            to_gradient(probabilities, 0, pseudo_labels, weights, 1.0)
             return losses
         points, companions = probabilities[:, :, :n_points], probabilities[:, :, n_points:]
         own = 1 / (1 + self.companion_weight)
         shared = own * points + (1 - own) * companions
-        pseudo_labels, losses = self._solve(self.solver, shared.astype(points.dtype), weights)
-        write_gradient(points, pseudo_labels, weights, own, points)
-        write_gradient(companions, pseudo_labels, weights, 1 - own, companions)
+        pseudo_labels, losses = self._solve(self.solver, shared, weights)
+        to_gradient(probabilities, 0, pseudo_labels, weights, own)
+        to_gradient(probabilities, n_points, pseudo_labels, weights, 1 - own)
         return losses
 
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,8 +12,8 @@ from cceclust.training.kernels import (
     add_moments,
     gather_standardized,
     step,
-    write_collision_gradient,
-    write_shannon_gradient,
+    to_collision_gradient,
+    to_shannon_gradient,
 )
 
 TYPES = [np.float32, np.float64]
@@ -57,25 +57,41 @@ def test_collision_gradient_is_that_of_the_plain_objective(dtype: Any) -> None:
     expected = (
         0.5 * weights * gradient_by_logits(np.moveaxis(sigma, 1, 2), np.moveaxis(labels, 1, 2)).transpose(0, 2, 1)
     )
-    write_collision_gradient(sigma, labels, weights, 0.5, sigma)  # The result may take the place of the probabilities.
+    to_collision_gradient(sigma, 0, labels, weights, 0.5)
     np.testing.assert_allclose(sigma, expected, atol=10 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("to_gradient", [to_collision_gradient, to_shannon_gradient])
+def test_gradients_of_later_points_leave_the_first_alone(to_gradient: Any) -> None:
+    generator = np.random.default_rng(0)
+    points, companions, labels = (distributions(generator, np.float64) for _ in range(3))
+    weights, stack = generator.random(7), np.concatenate([points, companions], axis=2)
+    to_gradient(stack, 7, labels, weights, 0.5)
+    to_gradient(companions, 0, labels, weights, 0.5)
+    np.testing.assert_array_equal(stack, np.concatenate([points, companions], axis=2))
 
 
 def test_collision_gradient_is_zero_where_nothing_collides() -> None:
     sigma = np.array([[[1.0], [0.0]]])
     labels = np.array([[[0.0], [1.0]]])
-    gradient = np.full_like(sigma, np.nan)
-    write_collision_gradient(sigma, labels, np.ones(1), 1.0, gradient)
-    np.testing.assert_array_equal(gradient, 0)
+    to_collision_gradient(sigma, 0, labels, np.ones(1), 1.0)
+    np.testing.assert_array_equal(sigma, 0)
+
+
+def test_collision_gradient_is_a_number_where_hardly_anything_collides() -> None:
+    sigma = np.array([[[1.0], [1e-39]]], np.float32)
+    labels = np.array([[[0.0], [1.0]]], np.float32)
+    to_collision_gradient(sigma, 0, labels, np.ones(1, np.float32), 1.0)
+    assert np.isfinite(sigma).all()
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_shannon_gradient_is_the_difference(dtype: Any) -> None:
     generator = np.random.default_rng(0)
     sigma, labels = distributions(generator, dtype), distributions(generator, dtype)
-    weights, gradient = generator.random(7).astype(dtype), np.empty_like(sigma)
-    write_shannon_gradient(sigma, labels, weights, 0.25, gradient)
-    np.testing.assert_allclose(gradient, 0.25 * weights * (sigma - labels), atol=10 * np.finfo(dtype).eps)
+    weights, expected = generator.random(7).astype(dtype), sigma - labels
+    to_shannon_gradient(sigma, 0, labels, weights, 0.25)
+    np.testing.assert_allclose(sigma, 0.25 * weights * expected, atol=10 * np.finfo(dtype).eps)
 
 
 def test_step_descends_and_decays() -> None:
