@@ -28,7 +28,7 @@ class CCEClusterer(SelfLabelingClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    fairness : float, default=10.0
+    fairness : float, default=100.0
         λ: how much the clusters' sizes are held to `prior`. This is the λ of the loss as written above, where H₂ is
         averaged over the points: EM's M-step works with λ times the number of points.
     prior : array-like of shape (n_clusters,), optional
@@ -111,7 +111,7 @@ class CCEClusterer(SelfLabelingClusterer):
     True
     """
 
-    fairness: float = 10.0
+    fairness: float = 100.0
     n_neighbors: int | Literal["auto"] = "auto"
 
     def _make_solver(self, prior: NDArray[Any]) -> EMSolver:
