@@ -1,0 +1,44 @@
+"""Weak supervision: every method sees the same few labels, and is judged on the other rows."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cceclust.bench.weak import METHODS, compare_weak, draw_labels
+from cceclust.cli.main import run
+from cceclust.errors import InputError
+
+
+def test_every_method_takes_part_and_solves_easy_data(blobs):
+    results = compare_weak(*blobs, ratios=[0.1], n_draws=1)
+    assert [result.method for result in results] == list(METHODS)
+    for result in results:
+        assert len(result.accuracies) == 1
+        assert min(result.accuracies) > 0.85, result.method
+
+
+def test_labels_are_drawn_class_by_class_and_at_least_one():
+    labels = np.repeat([0, 1, 2], [100, 40, 3])
+    given = draw_labels(labels, 0.1, seed=1)
+    assert np.bincount(given[given >= 0]).tolist() == [10, 4, 1]
+    assert (given[given >= 0] == labels[given >= 0]).all()
+    assert not np.array_equal(given, draw_labels(labels, 0.1, seed=2))
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+def test_no_label_and_all_labels_are_no_weak_supervision(ratio):
+    with pytest.raises(InputError, match="expected a part of the labels"):
+        draw_labels(np.array([0, 1]), ratio, seed=0)
+
+
+def test_command_prints_a_column_a_ratio(blob_file, capsys):
+    arguments = ["bench", "weak", str(blob_file), "--draws", "1", "--ratio", "0.2", "--ratio", "0.1"]
+    chosen = ["--method", "only seeds", "--method", "+ CCE"]
+    assert run([*arguments, *chosen]) == 0
+    printed = capsys.readouterr().out
+    assert "only seeds" in printed
+    assert "0.2" in printed
+    assert run([*arguments, *chosen, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+    assert run([*arguments, "--method", "magic"]) == 2
