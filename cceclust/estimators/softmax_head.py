@@ -198,9 +198,9 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
 
     def _validated_rows(self, X: Any, *, reset: bool) -> Rows:
         """Check X as scikit-learn does; what is finite is found out later, in the first pass over the rows."""
-        checked = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float32, np.float64], reset=reset, ensure_all_finite=not reset
-        )
+        # Lists have Python's precision; arrays of whole numbers or float16 need no more than float32.
+        types = [np.float32, np.float64] if hasattr(X, "dtype") else [np.float64, np.float32]
+        checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
         return in_memory(checked)
 
     def _codes(self, rows: Rows) -> NDArray[np.int64]:

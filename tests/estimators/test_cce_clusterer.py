@@ -135,6 +135,12 @@ class TestData:
         assert model.coef_.dtype == np.float32
         assert accuracy(model.labels_) > 0.8
 
+    def test_lists_and_data_frames_have_the_precision_of_their_numbers(self) -> None:
+        expected = clusterer().fit(blobs()).coef_
+        np.testing.assert_array_equal(clusterer().fit(blobs().tolist()).coef_, expected)
+        np.testing.assert_array_equal(clusterer().fit(pd.DataFrame(blobs())).coef_, expected)
+        assert clusterer().fit(pd.DataFrame(blobs(np.float32))).coef_.dtype == np.float32
+
     @pytest.mark.parametrize(("scale", "offset"), [(1e-3, 0), (1e6, 0), (3, -500), (0.1, 1e3)])
     def test_scale_and_offset_do_not_matter(self, scale: float, offset: float) -> None:
         np.testing.assert_array_equal(
