@@ -46,5 +46,5 @@ def longest_stable_step(
         Infinity for features that do not vary.
     """
     sample, weights = sample_rows(rows, sample_weight, seed)
-    largest = leading_variances((sample - standardization.mean) / standardization.scale, weights, 1)[-1]
+    largest = leading_variances(sample, standardization.mean, weights, 1)[-1] / standardization.scale**2
     return float(min(n_classes, MOST_CLASSES) / largest) if largest > 0 else float(np.inf)

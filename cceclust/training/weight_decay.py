@@ -46,11 +46,10 @@ def automatic_weight_decay(
     float
     """
     sample, weights = sample_rows(rows, sample_weight, seed)
-    scaled = sample / standardization.scale
-    # The sample's own mean: whatever `standardize` is, the variance is meant.
     n_directions = min(max(n_clusters - 1, 1), MOST_DIRECTIONS)
-    variances = leading_variances(scaled - weights @ scaled, weights, n_directions)
-    return float(DECAY_PER_DEVIATION * np.sqrt(variances.mean()))
+    # The sample's own mean: whatever `standardize` is, the variance is meant.
+    variances = leading_variances(sample, sample.T @ weights, weights, n_directions)
+    return float(DECAY_PER_DEVIATION * np.sqrt(variances.mean()) / standardization.scale)
 
 
 def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:
