@@ -40,7 +40,7 @@ def find_problems(
     --------
     >>> import numpy as np
     >>> find_problems(np.array([9, 0]), np.array([0.5, 0.5]), 0.9, agreement=None, converged=True)
-    ['1 of 2 clusters is empty; raise fairness or ask for fewer clusters']
+    ['1 of 2 clusters is empty; try another fairness or ask for fewer clusters']
     """
     problems = []
     n_clusters, n_samples = len(sizes), sizes.sum()
@@ -48,11 +48,13 @@ def find_problems(
     tiny = int(((sizes > 0) & (sizes < TINY_PART * prior * n_samples)).sum())
     if empty:
         verb = "is" if empty == 1 else "are"
-        problems.append(f"{empty} of {n_clusters} clusters {verb} empty; raise fairness or ask for fewer clusters")
+        problems.append(
+            f"{empty} of {n_clusters} clusters {verb} empty; try another fairness or ask for fewer clusters"
+        )
     if tiny:
         verb = "holds" if tiny == 1 else "hold"
         problems.append(
-            f"{tiny} of {n_clusters} clusters {verb} less than {TINY_PART:.0%} of the expected rows; raise fairness, "
+            f"{tiny} of {n_clusters} clusters {verb} less than {TINY_PART:.0%} of the expected rows; try another fairness, "
             "ask for fewer clusters, or pass the proportions you expect as prior"
         )
     if mean_confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):

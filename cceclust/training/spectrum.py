@@ -32,7 +32,8 @@ def leading_variances(
     Examples
     --------
     >>> import numpy as np
-    >>> leading_variances(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), np.zeros(2), np.full(4, 0.25), 2)
+    >>> rows = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> leading_variances(rows, np.zeros(2), np.full(4, 0.25), 2)
     array([0.5, 2. ])
     """
     roots = np.sqrt(weights)
