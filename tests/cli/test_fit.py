@@ -85,7 +85,7 @@ class TestOutput:
     ) -> None:
         np.save(tmp_path / "x.npy", np.ones((50, 3)))
         assert fit(tmp_path / "x.npy") == 0
-        assert "Doubtful: 2 of 3 clusters are empty; raise fairness" in capsys.readouterr().out
+        assert "Doubtful: 2 of 3 clusters are empty; try another fairness" in capsys.readouterr().out
         assert fit(tmp_path / "x.npy", "--json", "--force") == 0
         said = json.loads(capsys.readouterr().out)["diagnostics"]["warnings"]
         assert any("2 of 3 clusters are empty" in sentence for sentence in said)
@@ -94,7 +94,7 @@ class TestOutput:
             capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert result.stdout == ""
-        assert "Warning: 2 of 3 clusters are empty; raise fairness" in result.stderr
+        assert "Warning: 2 of 3 clusters are empty; try another fairness" in result.stderr
 
     def test_quiet_prints_nothing(self, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert fit(small_features, "--quiet") == 0
