@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.errors import InputError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
-from cceclust.estimators.given_labels import name_extra_clusters
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -111,8 +110,7 @@ def fit_features(
     seconds = time.perf_counter() - started
     settings = {"method": method, **estimator.get_params()}
     if labels is not None:
-        extra = name_extra_clusters(labels.classes, n_clusters - len(labels.classes))
-        settings.update(n_clusters=n_clusters, classes=[*labels.classes.tolist(), *extra.tolist()])
+        settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
     model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
     clusters = label_rows(model, rows, features)
     clusters.losses = getattr(estimator, "losses_", None)
@@ -128,30 +126,16 @@ def fit_features(
     }
     if labels is not None:
         clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
-        clusters.true_labels = without(features.labels, labels.known)
+        clusters.true_labels = labels.unseen(features.labels)
     return clusters, model
 
 
 def classifier(labels: PartialLabels, n_clusters: int, method: str, parameters: dict[str, Any]) -> CCEClassifier:
     """Return a classifier for the classes that labels name, and for as many further clusters as asked for."""
-    n_classes = len(labels.classes)
     if method != "cce":
         raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
-    if n_classes > n_clusters:
-        raise InputError(
-            f"the labels name {n_classes} classes, more than the {n_clusters} clusters asked for; ask for {n_classes}, "
-            "or more if there are classes without a label"
-        )
-    return CCEClassifier(n_extra_clusters=n_clusters - n_classes, **parameters)
-
-
-def without(true_labels: NDArray[Any] | None, taught: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """Return the true labels that may judge a fit: not those of the rows that taught it."""
-    if true_labels is None or taught.all():
-        return None
-    if true_labels.dtype.kind == "U":
-        return np.where(taught, "", true_labels)
-    return np.where(taught, -1, true_labels.astype(np.int64) if true_labels.dtype.kind in "bu" else true_labels)
+    n_extra = len(labels.names(n_clusters)) - len(labels.classes)
+    return CCEClassifier(n_extra_clusters=n_extra, **parameters)
 
 
 def fit_kmeans(estimator: KMeans, rows: ArrayRows) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "is_missing",
     "label_accuracy",
     "match_clusters",
+    "name_extra_clusters",
     "score_clusters",
     "score_without_labels",
     "worst_confusions",
@@ -466,6 +467,22 @@ def label_accuracy(true_labels: ArrayLike, predicted: ArrayLike) -> float:
     truth, found = as_labels(true_labels, "true labels"), as_labels(predicted, "predicted labels")
     known = ~is_missing(truth)
     return float((truth[known].astype(str) == found[known].astype(str)).mean())
+
+
+def name_extra_clusters(classes: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return labels for clusters beyond the classes: the next numbers, or "extra 1", "extra 2", …
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> name_extra_clusters(np.array([0, 1, 4]), 2)
+    array([5, 6])
+    >>> name_extra_clusters(np.array(["cat", "dog"]), 1)
+    array(['extra 1'], dtype='<U7')
+    """
+    if classes.dtype.kind == "U":
+        return np.array([f"extra {number}" for number in range(1, count + 1)], str)
+    return np.asarray(np.arange(count) + classes.max() + 1)
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -106,6 +106,14 @@ def deep(
     weight_decay: Annotated[float | None, training_option(min=0, help="Adam's L2 term; 0.01 by default.")] = None,
     seed: Annotated[int, training_option(min=0, help="Same seed and machine, same clusters.")] = 0,
     device: Annotated[str, training_option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
+    labels: Annotated[
+        Path | None,
+        method_option(
+            help="Labels of some images: a .csv of [cyan]row[/] or [cyan]path[/] and [cyan]label[/], or a file of one "
+            "label an image with -1 for unknown.",
+            metavar="FILE",
+        ),
+    ] = None,
     split: SplitOption = None,
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
@@ -120,12 +128,13 @@ def deep(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Cluster images while learning the features: no labels, no pretrained network needed.
+    """Cluster images while learning the features: no pretrained network needed, and no labels, though some help.
 
     RUN becomes a folder with the settings, the metrics of every epoch, the network and the clusters. Stopped or
     killed, the same command with --resume goes on to the same result.
     """
     from cceclust.files.images import open_images
+    from cceclust.files.partial_labels import read_partial_labels
     from cceclust.torch.runs import RunSettings, cluster_images
 
     settings = RunSettings(objective=objective) if preset is None else RunSettings.from_preset(preset, objective)
@@ -143,6 +152,7 @@ def deep(
     }
     settings = replace(settings, seed=seed, **given(chosen))
     collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+    known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
     with task_progress(quiet=quiet or as_json, unit="steps") as bar:
         on_step, on_epoch = report_to(bar, settings.n_epochs)
         run = cluster_images(
@@ -150,6 +160,7 @@ def deep(
             output,
             k,
             settings,
+            labels=known,
             device=device,
             features=features,
             resume=resume,

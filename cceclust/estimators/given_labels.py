@@ -12,9 +12,9 @@ from sklearn.utils.validation import column_or_1d
 
 from cceclust.errors import InputError
 from cceclust.estimators.parameters import check_not_negative
-from cceclust.scoring import as_labels, is_missing
+from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
-__all__ = ["GivenLabels", "name_extra_clusters", "read_labels"]
+__all__ = ["GivenLabels", "read_labels"]
 
 # Distributions written with a few digits are still distributions.
 SUM_TOLERANCE = 1e-3
@@ -184,19 +184,3 @@ def transition_matrix(label_noise: float | ArrayLike, n_classes: int) -> NDArray
             f"of a true class holding the probability of each label; they sum to {sums.round(4).tolist()}{transposed}"
         )
     return matrix
-
-
-def name_extra_clusters(classes: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return labels for clusters beyond the classes: the next numbers, or "extra 1", "extra 2", …
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> name_extra_clusters(np.array([0, 1, 4]), 2)
-    array([5, 6])
-    >>> name_extra_clusters(np.array(["cat", "dog"]), 1)
-    array(['extra 1'], dtype='<U7')
-    """
-    if classes.dtype.kind == "U":
-        return np.array([f"extra {number}" for number in range(1, count + 1)], str)
-    return np.asarray(np.arange(count) + classes.max() + 1)

@@ -10,12 +10,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.errors import FileContentError, FileError
+from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files.features import open_features
 from cceclust.files.label_files import parse, read_cells, read_label_file, table_rows
 from cceclust.files.reading import reading, refuse_what_is_no_file
 from cceclust.files.stored import contents, hdf5_arrays
-from cceclust.scoring import as_labels, is_missing
+from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
 
@@ -44,6 +44,31 @@ class PartialLabels:
     def known(self) -> NDArray[np.bool_]:
         """Which rows have a label."""
         return np.asarray(self.values >= 0 if self.values.ndim == 1 else ~np.isnan(self.values).all(axis=1))
+
+    def unseen(self, true_labels: NDArray[Any] | None) -> NDArray[Any] | None:
+        """Return the true labels that may judge a fit, with −1 or nothing for the rows that taught it."""
+        if true_labels is None or self.known.all():
+            return None
+        if true_labels.dtype.kind == "U":
+            return np.where(self.known, "", true_labels)
+        signed = true_labels.astype(np.int64) if true_labels.dtype.kind in "bu" else true_labels
+        return np.where(self.known, -1, signed)
+
+    def names(self, n_clusters: int) -> list[Any]:
+        """Return the names of all clusters: those of the classes, then the next numbers or "extra 1", "extra 2", …
+
+        Raises
+        ------
+        InputError
+            If there are more classes than clusters.
+        """
+        n_classes = len(self.classes)
+        if n_classes > n_clusters:
+            raise InputError(
+                f"the labels name {n_classes} classes, more than the {n_clusters} clusters asked for; ask for "
+                f"{n_classes}, or more if there are classes without a label"
+            )
+        return [*self.classes.tolist(), *name_extra_clusters(self.classes, n_clusters - n_classes).tolist()]
 
 
 def read_partial_labels(

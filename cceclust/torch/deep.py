@@ -138,6 +138,7 @@ class DeepTrainer:
         n_epochs: int,
         *,
         labels: NDArray[Any] | None = None,
+        given: NDArray[np.int64] | None = None,
         on_step: Callable[[int, int], None] | None = None,
         on_epoch: Callable[[EpochMetrics], None] | None = None,
     ) -> list[EpochMetrics]:
@@ -151,6 +152,9 @@ class DeepTrainer:
             Those that this trainer has done before count.
         labels : ndarray of shape (n,), optional
             True labels, for the metrics only.
+        given : ndarray of shape (n,), optional
+            The cluster that each image is known to belong to, −1 where it is not known. Shannon's cross-entropy of
+            views of these images is added to the objective in every step (Table 5 of the paper).
         on_step : callable, optional
             Told before the first and after each step how many steps are done and how many there are, in all epochs.
         on_epoch : callable, optional
@@ -163,6 +167,9 @@ class DeepTrainer:
         if not len(images):
             raise InputError("there are no images to train on")
         n_steps = math.ceil(len(images) / self.batch_size)
+        if given is not None and not (given >= 0).any():
+            raise InputError("no image has a label; leave the labels out")
+        targets = None if given is None else torch.from_numpy(given)
 
         def report(step: int) -> None:
             if on_step is not None:
@@ -170,14 +177,19 @@ class DeepTrainer:
 
         report(0)
         while len(self.history) < n_epochs:
-            metrics = self._train_epoch(images, labels, n_steps, report)
+            metrics = self._train_epoch(images, labels, targets, n_steps, report)
             self.history.append(metrics)
             if on_epoch is not None:
                 on_epoch(metrics)
         return self.history
 
     def _train_epoch(
-        self, images: Tensor, labels: NDArray[Any] | None, n_steps: int, report: Callable[[int], None]
+        self,
+        images: Tensor,
+        labels: NDArray[Any] | None,
+        given: Tensor | None,
+        n_steps: int,
+        report: Callable[[int], None],
     ) -> EpochMetrics:
         epoch, n_images = len(self.history) + 1, len(images)
         totals: dict[str, Tensor] = {}
@@ -188,7 +200,8 @@ class DeepTrainer:
             found = torch.empty(n_images, dtype=torch.long, device=self.device)
             for step, rows in enumerate(order.tensor_split(n_steps), start=1):
                 batch = as_input(images[rows.to(images.device)], self.device)
-                parts, logits = self.train_step(batch)
+                labelled = None if given is None else self._draw_labelled(images, given)
+                parts, logits = self.train_step(batch, labelled)
                 n_clusters = logits.shape[1]
                 # Nothing here waits for the device; the sums are looked at when the epoch is over.
                 found[rows.to(self.device)] = logits.argmax(dim=1)
@@ -213,15 +226,41 @@ class DeepTrainer:
             images_per_second=n_images / seconds,
         )
 
-    def train_step(self, batch: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Take one step on a batch of network input; return the loss and its parts, and the logits of the images."""
+    def _draw_labelled(self, images: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+        """Return labelled images, at most as many as a batch holds, as network input, and their clusters."""
+        # A batch alone holds few of them, if few are labelled: their gradient would be mostly noise.
+        known = torch.nonzero(given >= 0).flatten()
+        drawn = known[torch.randperm(len(known))[: self.batch_size]]
+        return as_input(images[drawn.to(images.device)], self.device), given[drawn].to(self.device)
+
+    def train_step(
+        self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Take one step on network input; return the loss and its parts, and the logits of the images.
+
+        Parameters
+        ----------
+        batch : tensor (n, …)
+            Images.
+        labelled : (tensor (m, …), tensor (m,)), optional
+            Images whose cluster is known, and which it is.
+        """
         view = self.augmentation(batch)
         if view.shape != batch.shape:
             raise InputError(
                 f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"
             )
-        logits, of_view = check_logits(self.network(torch.cat([batch, view])), 2 * len(batch)).chunk(2)
+        inputs = [batch, view]
+        if labelled is not None:
+            # In the same pass, because batch norm would make too much of a few images on their own.
+            inputs.append(self.augmentation(labelled[0]))
+        sizes = [len(images) for images in inputs]
+        outputs = check_logits(self.network(torch.cat(inputs)), sum(sizes))
+        logits, of_view, *of_labelled = torch.split(outputs, sizes)
         parts = self.objective(logits, of_view)
+        if labelled is not None:
+            parts["labels"] = nn.functional.cross_entropy(of_labelled[0], labelled[1])
+            parts["loss"] = parts["loss"] + parts["labels"]
         self.optimizer.zero_grad()
         parts["loss"].backward()
         self.optimizer.step()

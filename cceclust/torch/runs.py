@@ -6,6 +6,7 @@ goes on from its checkpoint to the same result.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from cceclust.files.atomic import refuse_to_overwrite
 from cceclust.files.clusters import Clusters, write_clusters
 from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
+from cceclust.files.partial_labels import PartialLabels
 from cceclust.files.provenance import stamp
 from cceclust.presets import PRESETS
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
@@ -135,6 +137,7 @@ def cluster_images(
     n_clusters: int,
     settings: RunSettings | None = None,
     *,
+    labels: PartialLabels | None = None,
     device: str = "auto",
     features: bool = False,
     resume: bool = False,
@@ -147,13 +150,15 @@ def cluster_images(
     Parameters
     ----------
     images : ImageCollection
-        See :func:`cceclust.files.images.open_images`. Labels are used for the metrics only.
+        See :func:`cceclust.files.images.open_images`. Their own labels are used for the metrics only.
     folder : str or Path
         The run's folder.
     n_clusters : int
         Number of clusters.
     settings : RunSettings, optional
-        All that the result depends on.
+        All that the result depends on, but for labels.
+    labels : PartialLabels, optional
+        The classes of some images, which clusters take their names from; hard labels only.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     features : bool
@@ -185,6 +190,8 @@ def cluster_images(
         "init_sha256": None if settings.init is None else sha256(Path(settings.init)),
         "images": images.source,
         "images_fingerprint": images.fingerprint(),
+        "classes": None if labels is None else labels.names(n_clusters),
+        "labels_sha256": None if labels is None else hashlib.sha256(labels.values.tobytes()).hexdigest(),
         "torch_version": str(torch.__version__),
     }
     with place.opened(config, resume=resume, force=force):
@@ -198,8 +205,9 @@ def cluster_images(
             if on_epoch is not None:
                 on_epoch(metrics)
 
-        labels = None if images.labels is None else images.labels[loaded.kept]
-        trainer.fit(loaded.pixels, settings.n_epochs, labels=labels, on_step=on_step, on_epoch=keep)
+        truth = None if images.labels is None else images.labels[loaded.kept]
+        given = None if labels is None else labels.values[loaded.kept]
+        trainer.fit(loaded.pixels, settings.n_epochs, labels=truth, given=given, on_step=on_step, on_epoch=keep)
         clusters = label_images(trainer, images, loaded)
         clusters.parameters = {"method": "deep", "n_clusters": n_clusters, **asdict(settings)}
         clusters.loss_curves = np.array([[metrics.loss for metrics in trainer.history]])
@@ -209,6 +217,11 @@ def cluster_images(
             "warnings": find_collapse(clusters),
             "skipped": loaded.skipped,
         }
+        if labels is not None:
+            clusters.parameters["classes"] = labels.names(n_clusters)
+            clusters.diagnostics["labelled_rows"] = int((labels.values[loaded.kept] >= 0).sum())
+            judging = labels.unseen(images.labels)
+            clusters.true_labels = None if judging is None else judging[loaded.kept]
         if features:
             clusters.provenance["features"] = str(place.features.resolve())
             write_features(
@@ -254,6 +267,8 @@ def predict_images(folder: str | Path, images: ImageCollection, *, device: str =
     load_weights(network, place.model)
     clusters = label_images(DeepTrainer(network, augmentation=lambda batch: batch, device=device), images, loaded)
     clusters.parameters = {"method": "deep", "run": str(place.path.resolve()), "objective": config.get("objective")}
+    if config.get("classes"):
+        clusters.parameters["classes"] = config["classes"]
     clusters.diagnostics = {"warnings": [], "skipped": loaded.skipped}
     return clusters
 
@@ -409,7 +424,7 @@ def find_collapse(clusters: Clusters) -> list[str]:
         verb = "is" if lost == 1 else "are"
         problems.append(
             f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more "
-            "epochs; train for longer, raise fairness, lower the learning rate, or try another seed"
+            "epochs; train for longer, try another fairness, lower the learning rate, or try another seed"
         )
     if confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
         problems.append(
