@@ -126,7 +126,9 @@ def read_hard_labels(y: NDArray[Any], classes: ArrayLike | None, *, one_class_is
     labels = as_labels(y, "labels")
     unknown = is_missing(labels)
     if classes is None and not one_class_is_enough and np.array_equal(np.unique(labels), [-1, 1]):
-        unknown[:] = False
+        classes = [-1, 1]
+    if classes is not None:
+        unknown &= ~np.isin(labels, classes)
     rows = np.flatnonzero(~unknown)
     names = np.unique(labels[rows]) if classes is None else as_labels(np.unique(classes), "classes")
     foreign = labels[rows][~np.isin(labels[rows], names)]

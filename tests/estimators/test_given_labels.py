@@ -36,6 +36,7 @@ def test_minus_one_beside_one_is_a_class_unless_one_class_is_enough():
     assert read_labels([-1, 1, 1]).classes.tolist() == [-1, 1]
     assert read_labels([-1, 1, 1], one_class_is_enough=True).rows.tolist() == [1, 2]
     assert read_labels([-1, 1, 2]).rows.tolist() == [1, 2]
+    assert read_labels([-1, -1], classes=[-1, 1]).rows.tolist() == [0, 1]
 
 
 def test_soft_labels_are_kept_and_rows_of_nan_are_unknown():
