@@ -120,6 +120,7 @@ def fit_features(
         "n_iter": int(estimator.n_iter_),
         "converged": getattr(estimator, "converged_", None),
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
+        "agreeing_restarts": getattr(estimator, "n_agreeing_", None),
         "weight_decay": getattr(estimator, "weight_decay_", None),
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),

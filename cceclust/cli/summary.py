@@ -113,9 +113,11 @@ def restarts_text(summary: Summary) -> str:
     count = len(summary.restart_losses)
     if count == 1:
         return "one restart"
-    text = f"best of {count} restarts (worst {max(summary.restart_losses):.4f})"
-    agreement = summary.diagnostics.get("restart_agreement")
-    return text if agreement is None else f"{text}, which agree to an ARI of {agreement:.2f}"
+    text = f"lowest of {count} restarts (highest {max(summary.restart_losses):.4f})"
+    agreement, agreeing = (summary.diagnostics.get(name) for name in ("restart_agreement", "agreeing_restarts"))
+    if agreement is None or agreeing is None:
+        return text
+    return f"{text}; {agreeing} of {count} agree with it, mean pairwise ARI {agreement:.2f}"
 
 
 def size_table(sizes: list[int], names: list[Any] | None = None) -> Table:

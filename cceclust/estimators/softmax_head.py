@@ -131,7 +131,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self.loss_curves_, self.loss_curve_ = heads.loss_curves, heads.loss_curves[best]
         self.n_iter_ = heads.loss_curves.shape[1]
         self.converged_ = heads.converged
-        self.restart_agreement_ = evaluation.agreement
+        self.restart_agreement_, self.n_agreeing_ = evaluation.agreement, evaluation.n_agreeing
         self._standardization = standardization
         self._stream: Stream | None = None
 

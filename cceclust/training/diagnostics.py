@@ -54,8 +54,8 @@ def find_problems(
     if tiny:
         verb = "holds" if tiny == 1 else "hold"
         problems.append(
-            f"{tiny} of {n_clusters} clusters {verb} less than {TINY_PART:.0%} of the expected rows; try another fairness, "
-            "ask for fewer clusters, or pass the proportions you expect as prior"
+            f"{tiny} of {n_clusters} clusters {verb} less than {TINY_PART:.0%} of the expected rows; "
+            "try another fairness, ask for fewer clusters, or pass the proportions you expect as prior"
         )
     if mean_confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
         problems.append(

@@ -20,6 +20,8 @@ __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
 # The probabilities of all restarts for all rows are kept up to this size; beyond it a random sample of rows serves.
 EVALUATION_BYTES = 256 << 20
+# Labels with such an adjusted Rand index between them describe the same clusters.
+SAME_CLUSTERS = 0.9
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,13 @@ class Evaluation:
         The loss of each restart on all the data (a sample of it, if it is very large); infinite if it diverged.
     agreement : float or None
         Mean adjusted Rand index between the labels of every two restarts; None for a single one.
+    n_agreeing : int
+        Number of restarts that found the best one's clusters, itself included.
     """
 
     losses: NDArray[np.float64]
     agreement: float | None
+    n_agreeing: int
 
 
 def evaluate(
@@ -88,7 +93,10 @@ def evaluate(
         losses = np.array(list(pool.map(loss, range(n_restarts))))
     # NaN would count as the lowest of all.
     losses = np.where(np.isnan(losses), np.inf, losses)
-    return Evaluation(losses, mean_pairwise_ari(probabilities.argmax(axis=1), n_clusters))
+    labels = probabilities.argmax(axis=1)
+    best = labels[np.argmin(losses)]
+    n_agreeing = sum(adjusted_rand_index(best, other, n_clusters) >= SAME_CLUSTERS for other in labels)
+    return Evaluation(losses, mean_pairwise_ari(labels, n_clusters), n_agreeing)
 
 
 def rows_to_evaluate(rows: Rows, sample_weight: NDArray[Any], n_heads: int, seed: int) -> NDArray[np.intp]:

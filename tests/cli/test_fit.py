@@ -54,7 +54,10 @@ class TestOutput:
         assert "120 rows in 3 clusters" in out
         assert len(re.findall(r"^ +[012] +█+ +40", out, re.MULTILINE)) == 3
         assert re.search(r"Mean confidence +0\.9\d\d", out)
-        assert re.search(r"Loss +0\.\d{4}, best of 2 restarts \(worst 0\.\d{4}\), which agree to an ARI of 1\.00", out)
+        assert re.search(
+            r"Loss +0\.\d{4}, lowest of 2 restarts \(highest 0\.\d{4}\); 2 of 2 agree with it, mean pairwise ARI 1\.00",
+            out,
+        )
         assert re.search(r"Time +\d+\.\d s, \d+ epochs", out)
         assert "ACC 1.000   NMI 1.000   ARI 1.000   (labels were used for this line only)" in out
 

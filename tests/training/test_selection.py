@@ -60,6 +60,15 @@ def test_losses_are_those_of_the_objective_on_all_rows_for_any_number_of_threads
     np.testing.assert_array_equal(found[0], found[1])
 
 
+def test_restarts_that_found_the_best_clusters_are_counted() -> None:
+    coef, intercept, rows = heads_and_rows()
+    # The same clusters in another order, and a restart of its own.
+    coef, intercept = coef[[0, 0, 1]], intercept[[0, 0, 1]]
+    coef[1], intercept[1] = coef[1][::-1], intercept[1][::-1]
+    evaluation = evaluate(coef, intercept, rows, information, sample_weight=np.ones(300), seed=0)
+    assert evaluation.n_agreeing == (1 if np.argmin(evaluation.losses) == 2 else 2)
+
+
 def test_very_many_rows_are_sampled_in_their_order_and_without_those_of_no_weight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
