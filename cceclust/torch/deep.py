@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import check_non_negative, check_positive
 from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.objectives import Objective, make_objective
+from cceclust.validation import check_non_negative, check_positive
 
 __all__ = ["DeepTrainer", "EpochMetrics"]
 
 PREDICTION_BATCH = 500
+# Batches that tell what batch norms see.
+SETTLING_BATCHES = 40
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class DeepTrainer:
     """Train a network to cluster images.
 
     Each step takes a batch, makes one augmented view of every image, and gives the logits of both to the objective;
-    both go through the network together, so that batch norms see them as one batch.
+    both go through the network together, so that batch norms see them as one batch. When all epochs are done, the
+    statistics that batch norms predict with are taken anew from the trained network: those gathered on the way lag
+    behind its weights.
 
     Parameters
     ----------
@@ -181,6 +185,7 @@ class DeepTrainer:
             self.history.append(metrics)
             if on_epoch is not None:
                 on_epoch(metrics)
+        self._settle_batch_norms(images, n_steps)
         return self.history
 
     def _train_epoch(
@@ -265,6 +270,31 @@ class DeepTrainer:
         parts["loss"].backward()
         self.optimizer.step()
         return parts, logits.detach()
+
+    @torch.no_grad()
+    def _settle_batch_norms(self, images: Tensor, n_steps: int) -> None:
+        """Average the statistics of batch norms over batches like those of an epoch, with the weights as they are."""
+        norms = [
+            module
+            for module in self.network.modules()
+            if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats
+        ]
+        if not norms:
+            return
+        self.network.eval()
+        momenta = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.train()
+            # None stands for the plain average.
+            norm.momentum = None
+        # Epochs count from 1, so the random numbers of epoch 0 are free.
+        with seeded(self.seed, 0, self.device), exact_convolutions():
+            for rows in torch.randperm(len(images)).tensor_split(n_steps)[:SETTLING_BATCHES]:
+                batch = as_input(images[rows.to(images.device)], self.device)
+                self.network(torch.cat([batch, self.augmentation(batch)]))
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
 
     def predict_proba(self, images: Tensor) -> NDArray[np.float32]:
         """Return the probabilities (n, n_clusters) of images."""

@@ -106,6 +106,20 @@ class TestTraining:
         np.testing.assert_allclose(together[:1], alone, rtol=1e-5)
         np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-5)
 
+    def test_batch_norms_predict_with_the_statistics_of_the_trained_network(self) -> None:
+        images, _ = blobs()
+        clusterer = DeepTrainer(OwnNetwork(dropout=0.0), lambda batch: batch, learning_rate=0.1, batch_size=90)
+        clusterer.fit(images, 3)
+        predicted = clusterer.predict_proba(images)
+        norm = clusterer.network.get_submodule("body.1")
+        assert isinstance(norm, nn.BatchNorm1d)
+        assert norm.momentum == 0.1
+        norm.train()
+        with torch.no_grad():
+            as_in_training = clusterer.network(images).softmax(dim=1).numpy()
+        # One batch of all images has the statistics themselves, but for the variance's n − 1.
+        np.testing.assert_allclose(predicted, as_in_training, atol=0.01)
+
     def test_steps_are_counted_over_all_epochs(self) -> None:
         steps: list[tuple[int, int]] = []
         trainer().fit(blobs()[0], 2, on_step=lambda done, total: steps.append((done, total)))
@@ -147,7 +161,8 @@ class TestBatches:
 
         clusterer = DeepTrainer(OwnNetwork(), count, batch_size=batch_size, device="cpu")
         clusterer.fit(blobs(n_images)[0], 1)
-        assert seen == sizes
+        # Once for training, once for the statistics of batch norms.
+        assert seen == [*sizes, *sizes]
 
     def test_more_clusters_than_a_batch_holds_are_refused(self) -> None:
         with pytest.raises(InputError, match="3 clusters, but only 2 images a batch"):
