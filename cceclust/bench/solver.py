@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels import EMSolver, PGDSolver, Solver
-from cceclust.pseudo_labels.validation import FloatArray
+from cceclust.validation import FloatArray
 
 __all__ = ["SolverBenchmark", "SolverTiming", "StartUp", "benchmark_solvers", "measure_start_up"]
 

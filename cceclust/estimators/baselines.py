@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import cluster
 
-from cceclust.estimators.parameters import check_not_negative
 from cceclust.estimators.self_labeling_clusterer import SelfLabelingClusterer
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
 from cceclust.training.objectives import MutualInformation
+from cceclust.validation import check_non_negative
 
 __all__ = ["MIADM", "MIGD", "CCEByPGD", "KMeans", "SeLa"]
 
@@ -74,7 +74,7 @@ class MIGD(SoftmaxClusterer):
     fairness: float = 1.3
 
     def _make_objective(self, prior: NDArray[Any]) -> MutualInformation:
-        check_not_negative("fairness", self.fairness)
+        check_non_negative(self.fairness, "fairness")
         return MutualInformation(prior, self.fairness)
 
 

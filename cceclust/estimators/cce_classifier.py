@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cceclust.errors import InputError
 from cceclust.estimators.cce_clusterer import CCEClusterer
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.parameters import check_at_least, check_positive, checked_weights
+from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.estimators.softmax_head import SoftmaxHead
 from cceclust.training.diagnostics import STILL_FALLING
@@ -22,6 +22,7 @@ from cceclust.training.engine import EpochReport
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
 from cceclust.training.supervision import Supervision, seeds_in_memory
+from cceclust.validation import check_count, check_positive
 
 __all__ = ["CCEClassifier"]
 
@@ -65,7 +66,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxHead):
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a quarter of what suits clustering without labels.
     learning_rate : float, default=0.5
-        Step size at the start; where labels are all there is to learn from, at most what the features' variance allows.
+        Step size at the start, unless the features' variance allows only shorter steps.
     prior, learning_rate_schedule, batch_size, max_epochs, tol, standardize, n_jobs, \
 random_state, verbose
         As in :class:`cceclust.CCEClusterer`.
@@ -279,8 +280,8 @@ n_features_in_, feature_names_in_
 
     def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
         """Check the parameters that concern labels, and the labels."""
-        check_at_least("n_extra_clusters", self.n_extra_clusters, 0)
-        check_positive("label_weight", self.label_weight)
+        check_count(self.n_extra_clusters, "n_extra_clusters", 0)
+        check_positive(self.label_weight, "label_weight")
         if self.loss not in ("cce", "ce"):
             raise InputError(f"loss={self.loss!r}; expected 'cce' or 'ce'")
         if self.self_labeling not in (True, False, "auto"):

@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from cceclust.errors import InputError
-from cceclust.estimators.parameters import check_not_negative
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
+from cceclust.validation import check_non_negative
 
 __all__ = ["GivenLabels", "read_labels"]
 
@@ -168,7 +168,7 @@ def refuse_row(rows: NDArray[np.intp], is_bad: NDArray[np.bool_], problem: str) 
 def transition_matrix(label_noise: float | ArrayLike, n_classes: int) -> NDArray[np.float64]:
     """Return Q, with Q_lk the probability that label l is observed where class k is true."""
     if np.ndim(label_noise) == 0:
-        check_not_negative("label_noise", label_noise)
+        check_non_negative(label_noise, "label_noise")
         noise = float(label_noise)  # type: ignore[arg-type]
         if noise >= 1:
             raise InputError(f"label_noise={noise:g}; expected less than 1: labels that are all noise teach nothing")

@@ -1,4 +1,4 @@
-"""Checks of parameters that all estimators share."""
+"""What all estimators make of their weights and their number of threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
 
-__all__ = ["check_at_least", "check_not_negative", "check_positive", "checked_weights", "thread_count"]
+__all__ = ["checked_weights", "thread_count"]
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -25,26 +25,6 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.d
     if not weights.any():
         raise InputError("sample_weight is zero for every row; expected a positive weight somewhere")
     return weights
-
-
-def check_at_least(name: str, value: Any, least: int) -> None:
-    """Raise unless a parameter is a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name}={value!r}; expected a whole number of at least {least}")
-
-
-def check_not_negative(name: str, value: Any) -> None:
-    """Raise unless a parameter is a finite number of at least zero."""
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not is_number or not np.isfinite(value) or value < 0:
-        raise InputError(f"{name}={value!r}; expected a number of at least 0")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise unless a parameter is a finite number above zero."""
-    check_not_negative(name, value)
-    if value == 0:
-        raise InputError(f"{name}=0; expected a number above 0")
 
 
 def thread_count(n_jobs: int | None) -> int:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
-from cceclust.estimators.parameters import check_at_least, check_not_negative
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.neighbors import as_neighbors, nearest_neighbors
 from cceclust.pseudo_labels import Solver
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
+from cceclust.validation import check_count, check_non_negative
 
 __all__ = ["SelfLabelingClusterer"]
 
@@ -65,9 +65,9 @@ class SelfLabelingClusterer(SoftmaxClusterer):
 
     def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label: those given, those found, or none."""
-        check_not_negative("neighbor_weight", self.neighbor_weight)
+        check_non_negative(self.neighbor_weight, "neighbor_weight")
         if self.n_neighbors != "auto":
-            check_at_least("n_neighbors", self.n_neighbors, 0)
+            check_count(self.n_neighbors, "n_neighbors", 0)
         if self.neighbor_weight == 0 or (self.n_neighbors == 0 and neighbors is None):
             return None
         if not isinstance(rows, ArrayRows | SparseRows):

@@ -12,10 +12,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from cceclust.estimators.parameters import check_at_least, checked_weights
+from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_head import SoftmaxHead
 from cceclust.training.engine import EpochReport
 from cceclust.training.rows import Rows
+from cceclust.validation import check_count
 
 __all__ = ["SoftmaxClusterer"]
 
@@ -69,7 +70,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         self
         """
-        check_at_least("n_clusters", self.n_clusters, 1)
+        check_count(self.n_clusters, "n_clusters", 1)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         self._fit_heads(rows, self.n_clusters, weights, neighbors=neighbors, on_epoch=on_epoch)
         self._n_features_out = self.n_clusters
@@ -97,7 +98,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         is_first = not hasattr(self, "coef_")
         rows = self._validated_rows(X, reset=is_first)
-        check_at_least("n_clusters", self.n_clusters, 1)
+        check_count(self.n_clusters, "n_clusters", 1)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         self._fit_piece(rows, self.n_clusters, weights)
         self._n_features_out = self.n_clusters

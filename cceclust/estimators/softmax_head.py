@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.estimators.parameters import check_at_least, check_not_negative, check_positive, thread_count
+from cceclust.estimators.parameters import thread_count
 from cceclust.training.diagnostics import find_problems
 from cceclust.training.engine import EpochReport, TrainingPlan, first_heads, train
 from cceclust.training.heads import HeadStack, row_logits
@@ -30,6 +30,7 @@ from cceclust.training.step_size import longest_stable_step
 from cceclust.training.stream import Stream
 from cceclust.training.supervision import Supervision
 from cceclust.training.weight_decay import automatic_weight_decay
+from cceclust.validation import check_count, check_non_negative, check_positive
 
 __all__ = ["SoftmaxHead"]
 
@@ -99,7 +100,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
             plan = self._with_weight_decay(plan, rows, weights, standardization, seed)
-            if not self_labeling:
+            if supervision is not None:
                 plan = with_stable_steps(plan, rows, taught, standardization, seed)
             heads = train(
                 rows,
@@ -151,7 +152,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         if not hasattr(self, "weight_decay_"):
             plan = self._with_weight_decay(plan, rows, weights, stream.standardization, seed=0)
         plan = replace(plan, weight_decay=self.weight_decay_)
-        if not self_labeling:
+        if supervision is not None:
             plan = with_stable_steps(plan, rows, taught, stream.standardization, seed=0)
         with threadpool_limits(1, user_api="blas"):
             objective = self._make_objective(prior) if self_labeling else None
@@ -230,18 +231,18 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
 
     def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
         """Check the parameters against the data and fill in what is "auto"."""
-        check_at_least("n_init", self.n_init, 1)
-        check_at_least("batch_size", self.batch_size, 1)
-        check_not_negative("tol", self.tol)
-        check_positive("learning_rate", self.learning_rate)
+        check_count(self.n_init, "n_init", 1)
+        check_count(self.batch_size, "batch_size", 1)
+        check_non_negative(self.tol, "tol")
+        check_positive(self.learning_rate, "learning_rate")
         if self.learning_rate_schedule not in ("cosine", "constant"):
             raise InputError(f"learning_rate_schedule={self.learning_rate_schedule!r}; expected 'cosine' or 'constant'")
         if self.weight_decay != "auto":
-            check_not_negative("weight_decay", self.weight_decay)
+            check_non_negative(self.weight_decay, "weight_decay")
         if self.max_epochs == "auto":
             max_epochs = max(LEAST_EPOCHS, round(STEPS * self.batch_size / max(n_rows, self.batch_size)))
         else:
-            check_at_least("max_epochs", self.max_epochs, 1)
+            check_count(self.max_epochs, "max_epochs", 1)
             max_epochs = int(self.max_epochs)
         return TrainingPlan(
             n_clusters=n_clusters,
@@ -288,7 +289,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
 def with_stable_steps(
     plan: TrainingPlan, rows: Rows, weights: NDArray[Any], standardization: Standardization, seed: int
 ) -> TrainingPlan:
-    """Return the plan with steps short enough for learning from labels alone."""
+    """Return the plan with steps short enough for learning from labels."""
     longest = longest_stable_step(rows, plan.n_clusters, standardization, weights, seed=seed)
     return replace(plan, learning_rate=min(plan.learning_rate, longest))
 

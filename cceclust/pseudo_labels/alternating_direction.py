@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
-from cceclust.pseudo_labels.validation import (
+from cceclust.validation import (
     FloatArray,
     as_prior,
     check_count,

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
-from cceclust.pseudo_labels.validation import (
+from cceclust.validation import (
     FloatArray,
     as_prior,
     check_count,

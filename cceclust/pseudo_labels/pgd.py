@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import (
+from cceclust.validation import (
     FloatArray,
     as_prior,
     check_count,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import FloatArray, as_distributions, as_weights
+from cceclust.validation import FloatArray, as_distributions, as_weights
 
 __all__ = ["PseudoLabels", "Solver", "solve_pseudo_labels"]
 

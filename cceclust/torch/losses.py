@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.validation import as_prior, check_count, check_non_negative
 from cceclust.torch.em import estimate_pseudo_labels
+from cceclust.validation import as_prior, check_count, check_non_negative
 
 __all__ = ["CollisionCrossEntropy", "SelfLabelingLoss", "collision_cross_entropy"]
 

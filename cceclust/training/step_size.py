@@ -1,4 +1,4 @@
-"""How long steps may be where nothing but given labels holds the head."""
+"""How long steps may be where given labels hold the head."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class TestBadInput:
             ({"loss": "mse"}, [0, 1] * 3, "loss='mse'; expected 'cce' or 'ce'"),
             ({"self_labeling": "yes"}, [0, 1] * 3, "self_labeling='yes'; expected True, False or 'auto'"),
             ({"n_extra_clusters": -1}, [0, 1] * 3, "n_extra_clusters=-1; expected a whole number of at least 0"),
-            ({"label_weight": 0.0}, [0, 1] * 3, "label_weight=0; expected a number above 0"),
+            ({"label_weight": 0.0}, [0, 1] * 3, "label_weight=0.0; expected a number above 0"),
             ({"n_extra_clusters": 9}, [0, 1, -1, -1, -1, -1], "n_samples=6 should be >= n_clusters=11"),
         ],
     )

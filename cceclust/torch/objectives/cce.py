@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cceclust.pseudo_labels.validation import check_count, check_non_negative
 from cceclust.torch.em import estimate_pseudo_labels
 from cceclust.torch.losses import collision_cross_entropy
 from cceclust.torch.objectives.objective import Objective
+from cceclust.validation import check_count, check_non_negative
 
 __all__ = ["CCE"]
 

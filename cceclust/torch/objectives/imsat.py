@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cceclust.pseudo_labels.validation import check_non_negative
 from cceclust.torch.objectives.objective import Objective, shannon_cross_entropy
+from cceclust.validation import check_non_negative
 
 __all__ = ["IMSAT"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cceclust.pseudo_labels.validation import check_count, check_non_negative, check_positive
 from cceclust.torch.objectives.objective import Objective, shannon_cross_entropy
+from cceclust.validation import check_count, check_non_negative, check_positive
 
 __all__ = ["MIADM"]
 

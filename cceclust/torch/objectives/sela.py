@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cceclust.pseudo_labels.validation import check_count, check_non_negative, check_positive
 from cceclust.torch.objectives.objective import Objective
+from cceclust.validation import check_count, check_non_negative, check_positive
 
 __all__ = ["SeLa", "balanced_labels"]
 

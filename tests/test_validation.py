@@ -48,11 +48,11 @@ def test_bad_probabilities_are_named(probabilities, message):
         ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 everywhere"),
         ({"initial": np.full((4, 3), 1 / 3)}, r"initial has shape \(4, 3\), but probabilities have shape \(4, 2\)"),
         ({"initial": with_value(0.9)}, "the sum of initial at row 2 is 1.4, not 1"),
-        ({"fairness": -1}, "fairness must be a finite number of at least 0, got -1"),
-        ({"fairness": np.nan}, "fairness must be a finite number of at least 0, got nan"),
-        ({"tol": -1e-3}, "tol must be a finite number of at least 0, got -0.001"),
-        ({"max_iter": 2.5}, "max_iter must be a whole number of at least 0, got 2.5"),
-        ({"max_iter": -1}, "max_iter must be a whole number of at least 0, got -1"),
+        ({"fairness": -1}, "fairness=-1; expected a number of at least 0"),
+        ({"fairness": np.nan}, "fairness=nan; expected a number of at least 0"),
+        ({"tol": -1e-3}, "tol=-0.001; expected a number of at least 0"),
+        ({"max_iter": 2.5}, "max_iter=2.5; expected a whole number of at least 0"),
+        ({"max_iter": -1}, "max_iter=-1; expected a whole number of at least 0"),
     ],
 )
 def test_bad_parameters_are_named(options, message):

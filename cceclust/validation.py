@@ -93,19 +93,24 @@ def as_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dtype: npt.D
     return np.asarray(weights / weights.sum(), dtype=dtype)
 
 
-def check_non_negative(value: float, name: str) -> None:
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a finite real number."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_non_negative(value: Any, name: str) -> None:
     """Refuse what is not a finite number of 0 or more."""
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+    if not is_number(value) or value < 0:
+        raise InputError(f"{name}={value!r}; expected a number of at least 0")
 
 
-def check_positive(value: float, name: str) -> None:
+def check_positive(value: Any, name: str) -> None:
     """Refuse what is not a finite number above 0."""
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+    if not is_number(value) or value <= 0:
+        raise InputError(f"{name}={value!r}; expected a number above 0")
 
 
-def check_count(value: int, name: str) -> None:
-    """Refuse what is not a whole number of at least 0."""
-    if not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} must be a whole number of at least 0, got {value!r}")
+def check_count(value: Any, name: str, least: int = 0) -> None:
+    """Refuse what is not a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name}={value!r}; expected a whole number of at least {least}")
