@@ -1,4 +1,4 @@
-"""``cceclust bench extract``: extraction beside the bare network."""
+"""``cceclust.torch.extraction_speed``: extraction beside the bare network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cceclust.cli.console import print_json, results, task_progress
 from cceclust.cli.options import JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from cceclust.bench.extract import ExtractionSpeed
+    from cceclust.torch.extraction_speed import ExtractionSpeed
 
 
 def extract(
@@ -39,9 +39,9 @@ def extract(
     quiet: QuietOption = False,
 ) -> None:
     """Compare the images per second of extraction with those of the bare network on ready-made tensors."""
-    from cceclust.bench.extract import make_photographs, measure_extraction
     from cceclust.files.images import open_images
     from cceclust.torch.extraction import usual_workers
+    from cceclust.torch.extraction_speed import make_photographs, measure_extraction
 
     with tempfile.TemporaryDirectory() as folder, task_progress(quiet=quiet) as bar:
         task = bar.add_task("measuring", total=2 * rounds, detail="")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cceclust.bench.extract import make_photographs, measure_extraction
 from cceclust.cli.main import run
 from cceclust.errors import InputError
 from cceclust.files.images import open_images
+from cceclust.torch.extraction_speed import make_photographs, measure_extraction
 
 
 def test_photographs_are_as_large_as_those_of_imagenet(tmp_path: Path) -> None:
