@@ -162,6 +162,8 @@ def draw_labels(labels: NDArray[np.intp], ratio: float, seed: int) -> NDArray[np
         members = np.flatnonzero(labels == label)
         kept = generator.choice(members, max(1, round(ratio * len(members))), replace=False)
         given[kept] = label
+    if (given >= 0).all():
+        raise InputError(f"ratio={ratio!r} leaves none of {len(labels):,} rows without a label to judge by; lower it")
     return given
 
 

@@ -32,6 +32,11 @@ def test_no_label_and_all_labels_are_no_weak_supervision(ratio):
         draw_labels(np.array([0, 1]), ratio, seed=0)
 
 
+def test_some_row_is_left_to_judge_by():
+    with pytest.raises(InputError, match="leaves none of 4 rows without a label"):
+        draw_labels(np.array([0, 0, 1, 1]), 0.9, seed=0)
+
+
 def test_command_prints_a_column_a_ratio(blob_file, capsys):
     arguments = ["bench", "weak", str(blob_file), "--draws", "1", "--ratio", "0.2", "--ratio", "0.1"]
     chosen = ["--method", "only seeds", "--method", "+ CCE"]
