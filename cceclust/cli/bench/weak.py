@@ -1,32 +1,68 @@
-"""``cceclust bench weak``: Table 5 of the paper on any labelled feature file."""
+"""``cceclust bench weak``: Table 5 of the paper on any labelled feature file, or on any labelled images."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.options import DatasetOption, FeaturesArgument, JsonOption, LabelsDatasetOption, QuietOption
+from cceclust.cli.deep import NetworkName, PresetName, given
+from cceclust.cli.options import INPUT_PANEL, JsonOption, LabelsDatasetOption, LimitOption, QuietOption, SplitOption
 
 if TYPE_CHECKING:
     from cceclust.bench.weak import WeakResult
+    from cceclust.files.images import ImageCollection
+    from cceclust.torch.deep import EpochMetrics
+    from cceclust.torch.runs import RunSettings
+
+DEEP_PANEL = "With --deep"
+
+
+def deep_option(**settings: Any) -> Any:
+    """Return an option of the panel on networks."""
+    return typer.Option(rich_help_panel=DEEP_PANEL, **settings)
 
 
 def weak(
-    file: FeaturesArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Labelled features, as in [bold]cceclust fit[/]; with --deep labelled images, as in "
+            "[bold]cceclust deep[/].",
+            metavar="FILE",
+        ),
+    ],
+    deep: Annotated[bool, typer.Option("--deep", help="Train networks on images from scratch.")] = False,
     ratio: Annotated[
         list[float] | None,
         typer.Option(
-            min=0, max=1, help="Part of the rows that has a label; may be repeated. [default: 0.1, 0.05, 0.01]"
+            min=0, max=1, help="Part of the rows that has a label; may be repeated. By default 0.1, 0.05 and 0.01."
         ),
     ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Method to compare; may be repeated. [default: all]")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Method to compare; may be repeated. By default all.")
+    ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of the labelled rows.")] = 5,
-    restarts: Annotated[int, typer.Option(min=1, help="Restarts a fit.")] = 1,
+    restarts: Annotated[int | None, typer.Option(min=1, help="Restarts a fit, on features; 1 by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first draw.")] = 0,
-    dataset: DatasetOption = None,
+    preset: Annotated[
+        PresetName | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
+    ] = None,
+    network: Annotated[NetworkName | None, deep_option(help="As in [bold]cceclust deep[/].")] = None,
+    epochs: Annotated[int | None, deep_option(min=1, help="Epochs a network; 50 by default.")] = None,
+    batch_size: Annotated[int | None, deep_option(min=1, help="Images a step; 250 by default.")] = None,
+    device: Annotated[str | None, deep_option(help="auto (the default), cpu, mps, cuda or cuda:N.")] = None,
+    split: SplitOption = None,
+    limit: LimitOption = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Name of the features, or of the images, inside the file.", rich_help_panel=INPUT_PANEL),
+    ] = None,
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -34,18 +70,79 @@ def weak(
     """Compare what unlabelled rows add to a few labelled ones: Table 5 of the paper.
 
     Accuracy on the rows without a label, mean and deviation over the draws. Labelled rows are drawn class by class.
+    With --deep, rows are images, and every fit trains a network.
     """
-    from cceclust.bench.files import read_labelled
-    from cceclust.bench.weak import METHODS, compare_weak
+    ratios, hidden = ratio or [0.1, 0.05, 0.01], quiet or as_json
+    if deep:
+        refuse_given({"--restarts": restarts}, "has no meaning with --deep")
+        from cceclust.files.images import open_images
 
-    for name in method or []:
-        if name not in METHODS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(METHODS)}", param_hint="--method")
-    ratios, names = ratio or [0.1, 0.05, 0.01], method or list(METHODS)
-    matrix, labels = read_labelled(file, dataset=dataset, labels_dataset=labels_dataset)
-    with task_progress(quiet=quiet or as_json, unit="fits") as bar:
+        settings = settings_by_method(
+            method, preset, {"seed": seed, "network": network, "n_epochs": epochs, "batch_size": batch_size}
+        )
+        images = open_images(file, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+        outcomes = train_all(images, settings, ratios, draws, device or "auto", quiet=hidden)
+    else:
+        of_deep = {"--preset": preset, "--network": network, "--epochs": epochs, "--batch-size": batch_size}
+        refuse_given(of_deep | {"--device": device, "--split": split, "--limit": limit}, "needs --deep")
+        from cceclust.bench.files import read_labelled
+        from cceclust.bench.weak import METHODS
+
+        names = chosen_methods(method, METHODS)
+        matrix, labels = read_labelled(file, dataset=dataset, labels_dataset=labels_dataset)
+        outcomes = fit_all(matrix, labels, names, ratios, draws, restarts or 1, seed, quiet=hidden)
+    if as_json:
+        print_json(outcomes)
+    elif not quiet:
+        rows = "images" if deep else "rows"
+        print_weak(outcomes, f"{file.name}: accuracy on unlabelled {rows}, {draws} draws")
+
+
+def refuse_given(options: dict[str, Any], problem: str) -> None:
+    """Refuse options that would do nothing."""
+    for name in given(options):
+        raise typer.BadParameter(problem, param_hint=name)
+
+
+def chosen_methods(names: list[str] | None, known: Collection[str]) -> list[str]:
+    """Return the methods that were asked for, by default all."""
+    for name in names or []:
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint="--method")
+    return names or list(known)
+
+
+def settings_by_method(
+    names: list[str] | None, preset: PresetName | None, options: dict[str, Any]
+) -> dict[str, RunSettings]:
+    """Return how to train by each method that was asked for."""
+    from cceclust.bench.weak_deep import METHODS
+    from cceclust.torch.runs import RunSettings
+
+    def settings_of(objective: str) -> RunSettings:
+        start = RunSettings(objective=objective) if preset is None else RunSettings.from_preset(preset, objective)
+        return replace(start, **given(options))
+
+    return {name: settings_of(METHODS[name] or "cce") for name in chosen_methods(names, METHODS)}
+
+
+def fit_all(
+    matrix: Any,
+    labels: Any,
+    names: list[str],
+    ratios: list[float],
+    draws: int,
+    restarts: int,
+    seed: int,
+    *,
+    quiet: bool,
+) -> list[WeakResult]:
+    """Compare methods on features, with a bar that counts fits."""
+    from cceclust.bench.weak import compare_weak
+
+    with task_progress(quiet=quiet, unit="fits") as bar:
         task = bar.add_task("Learning", total=len(ratios) * len(names) * draws, detail="")
-        outcomes = compare_weak(
+        return compare_weak(
             matrix,
             labels,
             ratios=ratios,
@@ -55,10 +152,28 @@ def weak(
             seed=seed,
             on_fit=lambda name: bar.update(task, advance=1, detail=name),
         )
-    if as_json:
-        print_json(outcomes)
-    elif not quiet:
-        print_weak(outcomes, f"{file.name}: accuracy on unlabelled rows, {draws} draws")
+
+
+def train_all(
+    images: ImageCollection,
+    settings: dict[str, RunSettings],
+    ratios: list[float],
+    draws: int,
+    device: str,
+    *,
+    quiet: bool,
+) -> list[WeakResult]:
+    """Compare methods on images, with a bar that counts epochs."""
+    from cceclust.bench.weak_deep import compare_weak_deep
+
+    with task_progress(quiet=quiet, unit="epochs") as bar:
+        n_epochs = sum(each.n_epochs for each in settings.values()) * len(ratios) * draws
+        task = bar.add_task("Training", total=n_epochs, detail="")
+
+        def on_epoch(name: str, metrics: EpochMetrics) -> None:
+            bar.update(task, advance=1, detail=f"{name}: loss {metrics.loss:.4f}")
+
+        return compare_weak_deep(images, settings, ratios=ratios, n_draws=draws, device=device, on_epoch=on_epoch)
 
 
 def print_weak(outcomes: list[WeakResult], title: str) -> None:
