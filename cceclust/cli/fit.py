@@ -152,14 +152,14 @@ def fit(
     loss: Annotated[
         str | None,
         labels_option(
-            callback=check_loss, help="What labels teach by: [cyan]cce[/] or [cyan]ce[/], Shannon's. [default: cce]"
+            callback=check_loss, help="What labels teach by: [cyan]cce[/] or [cyan]ce[/], Shannon's. By default: cce."
         ),
     ] = None,
     label_noise: Annotated[
-        float | None, labels_option(min=0, max=0.99, help="Part of the labels that is random. [default: 0]")
+        float | None, labels_option(min=0, max=0.99, help="Part of the labels that is random. By default: 0.")
     ] = None,
     label_weight: Annotated[
-        float | None, labels_option(min=0, help="Weight of the labels beside the clustering loss. [default: 1]")
+        float | None, labels_option(min=0, help="Weight of the labels beside the clustering loss. By default: 1.")
     ] = None,
     n_init: Annotated[
         int | None, training_option("--restarts", min=1, help="Random starts; the lowest loss wins.")
@@ -187,13 +187,13 @@ def fit(
         typer.Option(
             "--out",
             "-o",
-            help="Clusters to write: .h5, .csv or .npy. [default: FEATURES.clusters.h5]",
+            help="Clusters to write: .h5, .csv or .npy. By default: FEATURES.clusters.h5.",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Model to write. [default: FEATURES.model.safetensors]", rich_help_panel=OUTPUT_PANEL),
+        typer.Option(help="Model to write. By default: FEATURES.model.safetensors.", rich_help_panel=OUTPUT_PANEL),
     ] = None,
     report: Annotated[
         bool,

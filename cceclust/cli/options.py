@@ -61,7 +61,7 @@ MemoryOption = Annotated[
         "--memory",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Stream features that are larger than this, e.g. [cyan]1GB[/]. [default: half of the machine's memory]",
+        help="Stream features that are larger than this, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]

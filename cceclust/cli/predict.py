@@ -38,7 +38,7 @@ def predict(
         typer.Option(
             "--out",
             "-o",
-            help="Clusters to write: .h5, .csv or .npy. [default: FEATURES.clusters.h5]",
+            help="Clusters to write: .h5, .csv or .npy. By default: FEATURES.clusters.h5.",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def defaults(
     files: Annotated[list[Path], typer.Argument(help="Labelled feature files.", metavar="FEATURES…")],
     candidate: Annotated[
-        list[str] | None, typer.Option(help="Candidate to try, by name; may be repeated. [default: all]")
+        list[str] | None, typer.Option(help="Candidate to try, by name; may be repeated. By default: all.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Fits of each candidate to each file.")] = 3,
     as_json: JsonOption = False,

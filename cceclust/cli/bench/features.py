@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def features(
     file: FeaturesArgument,
     k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Clusters; by default the classes.")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Method to compare; may be repeated. [default: all]")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Method; may be repeated. By default: all.")] = None,
     preset: Annotated[
         str,
         typer.Option(

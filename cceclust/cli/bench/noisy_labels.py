@@ -27,10 +27,10 @@ def noisy_labels(
     file: FeaturesArgument,
     noise: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=0.99, help="Part of random labels; may be repeated. [default: 0, 0.1, …, 0.9]"),
+        typer.Option(min=0, max=0.99, help="Part of random labels; may be repeated. By default: 0, 0.1, …, 0.9."),
     ] = None,
     weight_decay: Annotated[
-        float | None, typer.Option(min=0, help="Weight decay of the head. [default: what suits the features]")
+        float | None, typer.Option(min=0, help="Weight decay of the head. By default: what suits the features.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of held-out rows and of noise.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first draw.")] = 0,

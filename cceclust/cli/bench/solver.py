@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def solver(
     clusters: Annotated[
         list[int] | None,
-        typer.Option("--clusters", "-k", min=1, help="Number of clusters; may be repeated. [default: 2, 20, 200]"),
+        typer.Option("--clusters", "-k", min=1, help="Number of clusters; may be repeated. By default: 2, 20, 200."),
     ] = None,
     points: Annotated[int, typer.Option("--points", min=1, help="Points in a batch.")] = 250,
     fairness: Annotated[float, typer.Option("--fairness", min=0, help="Weight λ of the fairness term.")] = 1.0,
