@@ -23,10 +23,11 @@ from cceclust.errors import InputError
 __all__ = ["as_neighbors", "nearest_neighbors"]
 
 # Wider rows are projected onto so many principal components, which are found on a sample of the rows.
-N_COMPONENTS = 128
+N_COMPONENTS = 64
 ROWS_FOR_COMPONENTS = 5000
-# Similarities that are held at once by a thread.
-BLOCK_SIMILARITIES = 1 << 23
+# A thread holds the similarities of so many rows to so many others at once: few enough to stay in its cache.
+ROWS_AT_ONCE = 256
+OTHERS_AT_ONCE = 1024
 
 
 def nearest_neighbors(
@@ -46,7 +47,7 @@ def nearest_neighbors(
         Features.
     n_neighbors : int, default=10
         Neighbours a row; the row itself is not one of them.
-    n_components : int, default=128
+    n_components : int, default=64
         Rows with more features than this are projected onto so many principal components first.
     random_state : int, default=0
         Decides the sample that the components are found on.
@@ -77,14 +78,16 @@ def nearest_neighbors(
         if not np.isfinite(directions).all():
             raise InputError("features contain NaN or infinity; remove or impute these rows")
         neighbors = np.empty((n_samples, n_neighbors), np.int32)
-        step = max(1, BLOCK_SIMILARITIES // n_samples)
 
         def search(start: int) -> int:
-            block = directions[start : start + step]
-            write_most_similar(block @ directions.T, start, neighbors[start : start + step])
+            block, found = directions[start : start + ROWS_AT_ONCE], neighbors[start : start + ROWS_AT_ONCE]
+            best = np.full(found.shape, -np.inf, np.float32)
+            for first in range(0, n_samples, OTHERS_AT_ONCE):
+                similarities = block @ directions[first : first + OTHERS_AT_ONCE].T
+                keep_most_similar(similarities, start, first, best, found)
             return start + len(block)
 
-        for done in pool.map(search, range(0, n_samples, step)):
+        for done in pool.map(search, range(0, n_samples, ROWS_AT_ONCE)):
             if on_block is not None:
                 on_block(done, n_samples)
     return neighbors
@@ -112,22 +115,28 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
 
 
 @compiled(error_model="numpy")
-def write_most_similar(similarities: NDArray[np.float32], first_row: int, neighbors: NDArray[np.int32]) -> None:
-    """Write the columns of the largest similarities of each row into `neighbors` (OUT), passing over the row itself."""
+def keep_most_similar(
+    similarities: NDArray[np.float32],
+    first_row: int,
+    first_other: int,
+    best: NDArray[np.float32],
+    neighbors: NDArray[np.int32],
+) -> None:
+    """Merge rows' similarities to some others into the best so far (IN and OUT), passing over each row itself."""
     n_neighbors = neighbors.shape[1]
-    best = np.empty(n_neighbors, np.float32)
     for i in range(similarities.shape[0]):
-        row = similarities[i]
-        best[:] = -np.inf
+        row, highest, found = similarities[i], best[i], neighbors[i]
+        lowest = highest[n_neighbors - 1]
         for j in range(row.shape[0]):
-            if row[j] > best[n_neighbors - 1] and j != first_row + i:
+            if row[j] > lowest and first_other + j != first_row + i:
                 place = n_neighbors - 1
-                while place > 0 and row[j] > best[place - 1]:
-                    best[place] = best[place - 1]
-                    neighbors[i, place] = neighbors[i, place - 1]
+                while place > 0 and row[j] > highest[place - 1]:
+                    highest[place] = highest[place - 1]
+                    found[place] = found[place - 1]
                     place -= 1
-                best[place] = row[j]
-                neighbors[i, place] = j
+                highest[place] = row[j]
+                found[place] = first_other + j
+                lowest = highest[n_neighbors - 1]
 
 
 def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:

@@ -28,7 +28,8 @@ def test_narrow_rows_are_searched_exactly(rows):
 
 def test_blocks_do_not_show(rows, monkeypatch):
     whole = nearest_neighbors(rows, 5)
-    monkeypatch.setattr("cceclust.neighbors.BLOCK_SIMILARITIES", 7 * len(rows))
+    monkeypatch.setattr("cceclust.neighbors.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("cceclust.neighbors.OTHERS_AT_ONCE", 11)
     assert np.array_equal(nearest_neighbors(rows, 5), whole)
 
 

@@ -129,9 +129,14 @@ def bare_loop(features: NDArray[Any], n_clusters: int) -> None:
 
 
 def make_blobs(n_samples: int, n_features: int, n_clusters: int, seed: int = 0) -> NDArray[np.float32]:
-    """Return clusters that overlap about as much as those of real embeddings."""
+    """Return clusters that overlap, in a few of many dimensions, as those of real embeddings do."""
     generator = np.random.default_rng(seed)
-    centres = generator.normal(0, 3 / np.sqrt(n_features), (n_clusters, n_features)).astype(np.float32)
+    # Like the spectrum of ResNet-50's features: few directions hold most of the variance.
+    deviations = (1 + np.arange(min(50, n_features))) ** -0.5
+    centres = 1.2 * generator.normal(0, deviations, (n_clusters, len(deviations)))
+    hidden = generator.normal(0, deviations, (n_samples, len(deviations)))
+    hidden += centres[generator.integers(0, n_clusters, n_samples)]
+    mixing = generator.standard_normal((len(deviations), n_features), np.float32)
     rows = generator.standard_normal((n_samples, n_features), np.float32)
-    rows += np.sqrt(np.float32(n_features)) * 0.5 * centres[generator.integers(0, n_clusters, n_samples)]
+    rows += hidden.astype(np.float32) @ mixing
     return rows
