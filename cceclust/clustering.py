@@ -30,7 +30,7 @@ from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
-from cceclust.neighbors import N_COMPONENTS, nearest_neighbors
+from cceclust.neighbors import nearest_neighbors
 from cceclust.training.engine import EpochReport
 from cceclust.training.heads import row_logits
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
@@ -162,7 +162,7 @@ def find_neighbors(
     n_neighbors: int = 10,
     *,
     dataset: str | None = None,
-    n_components: int = N_COMPONENTS,
+    n_components: int | None = None,
     seed: int = 0,
     force: bool = False,
     on_block: Callable[[int, int], None] | None = None,

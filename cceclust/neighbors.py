@@ -22,9 +22,11 @@ from cceclust.errors import InputError
 
 __all__ = ["as_neighbors", "nearest_neighbors"]
 
-# Wider rows are projected onto so many principal components, which are found on a sample of the rows.
-N_COMPONENTS = 64
-ROWS_FOR_COMPONENTS = 5000
+# Wider rows are projected onto principal components, which are found on a sample of the rows: onto as many as keep
+# the search of all pairs affordable.
+FEWEST_COMPONENTS, MOST_COMPONENTS = 64, 256
+AFFORDABLE_PRODUCTS = 64 * 50_000**2
+ROWS_FOR_COMPONENTS = 2000
 # A thread holds the similarities of so many rows to so many others at once: few enough to stay in its cache.
 ROWS_AT_ONCE = 256
 OTHERS_AT_ONCE = 1024
@@ -34,7 +36,7 @@ def nearest_neighbors(
     X: Any,
     n_neighbors: int = 10,
     *,
-    n_components: int = N_COMPONENTS,
+    n_components: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     on_block: Callable[[int, int], None] | None = None,
@@ -47,8 +49,9 @@ def nearest_neighbors(
         Features.
     n_neighbors : int, default=10
         Neighbours a row; the row itself is not one of them.
-    n_components : int, default=64
-        Rows with more features than this are projected onto so many principal components first.
+    n_components : int, optional
+        Rows with more features than this are projected onto so many principal components first. By default 256 for
+        up to 25,000 rows, and fewer for more, down to 64.
     random_state : int, default=0
         Decides the sample that the components are found on.
     n_jobs : int, optional
@@ -73,7 +76,7 @@ def nearest_neighbors(
     if not 1 <= n_neighbors < n_samples:
         raise InputError(f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the {n_samples} rows")
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
-        directions = unit_rows(X, n_components, random_state)
+        directions = unit_rows(X, n_components or affordable_components(n_samples), random_state)
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
         if not np.isfinite(directions).all():
             raise InputError("features contain NaN or infinity; remove or impute these rows")
@@ -93,21 +96,28 @@ def nearest_neighbors(
     return neighbors
 
 
+def affordable_components(n_samples: int) -> int:
+    """Return how many components to search among so many rows."""
+    return int(np.clip(AFFORDABLE_PRODUCTS // n_samples**2, FEWEST_COMPONENTS, MOST_COMPONENTS))
+
+
 def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float32]:
     """Return the rows centred, projected if they are wide, and scaled to length 1."""
     n_samples, n_features = X.shape
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
     if n_features > n_components:
+        # The sample's mean stands for that of all rows, too, as its components do.
         sample = np.random.default_rng(random_state).permutation(n_samples)[:ROWS_FOR_COMPONENTS]
         sampled = X[np.sort(sample)]
-        dense = sampled.toarray() if sparse.issparse(sampled) else sampled
+        dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
+        mean = dense.mean(axis=0)
         centred = dense - mean
         spread = np.abs(centred).max() or 1.0
         n_kept = min(n_components, len(sample))
         axes = randomized_svd((centred / spread).astype(np.float32), n_kept, n_iter=2, random_state=random_state)[2]
         rows = np.asarray(X @ axes.T.astype(X.dtype), np.float64) - axes @ mean
     else:
-        rows = (X.toarray() if sparse.issparse(X) else np.asarray(X)) - mean
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        rows = dense - dense.mean(axis=0, dtype=np.float64)
     # Scaled by the largest value first, squares neither overflow nor vanish.
     rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny)

@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.neighbors import as_neighbors
+from cceclust.neighbors import affordable_components, as_neighbors
 
 
 def exact_neighbors(X, n_neighbors):
@@ -108,3 +108,8 @@ def test_rows_with_nan_are_refused(rows):
     rows[3, 4] = np.nan
     with pytest.raises(InputError, match="NaN or infinity"):
         nearest_neighbors(rows, 2)
+
+
+@pytest.mark.parametrize(("n_samples", "expected"), [(100, 256), (25_000, 256), (50_000, 64), (1_000_000, 64)])
+def test_more_rows_are_searched_on_fewer_components(n_samples, expected):
+    assert affordable_components(n_samples) == expected

@@ -13,7 +13,10 @@ from cceclust.cli.options import DatasetOption, FeaturesArgument, ForceOption, J
 def neighbors(
     features: FeaturesArgument,
     n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
-    components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 64,
+    components: Annotated[
+        int | None,
+        typer.Option(min=1, help="Search wider rows on so many principal components. By default: 64 to 256."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides the sample the components are found on.")] = 0,
     dataset: DatasetOption = None,
     force: ForceOption = False,
