@@ -54,7 +54,7 @@ SMALLEST = 0
 FLOOR = 1
 # the largest λ u / ȳ: only an absurd λ and an all but empty cluster come near;
 HIGHEST = 2
-# the deviation of a sum from 1 that one more Newton step, which squares it, brings below rounding.
+# the deviation of a sum from 1 at which one more Newton step, which squares it, is the last; sums are made 1 after it.
 SETTLED = 3
 
 # Points solved together: their running sums stay in the first-level cache.
@@ -188,7 +188,7 @@ def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWork
         per_point=np.empty((7, n_points), dtype),
         per_cluster=np.empty((2, n_clusters), dtype),
         mean_pseudo_label=np.empty(n_clusters, np.float64),
-        limits=np.array([smallest, smallest**0.6, smallest**-0.95, precision**0.57], dtype),
+        limits=np.array([smallest, smallest**0.6, smallest**-0.95, precision**0.4], dtype),
     )
 
 
