@@ -162,7 +162,7 @@ def find_neighbors(
     n_neighbors: int = 10,
     *,
     dataset: str | None = None,
-    n_components: int | None = None,
+    n_components: int = 256,
     seed: int = 0,
     force: bool = False,
     on_block: Callable[[int, int], None] | None = None,

@@ -1,42 +1,48 @@
 """Nearest neighbours of every row by the cosine of centred rows.
 
-Up to some hundred dimensions the search is exact. Wider rows are first projected onto their leading principal
-components, where most of the distances live: neighbours are found there, exactly, by blocks of matrix products.
+Wide rows are first projected onto their leading principal components, where most of the distances live. Of a few
+thousand rows, all pairs are compared. More rows are sorted into cells around some centres, and the rows of a cell are
+compared with those of the cells nearest to it, so that the time grows with the number of rows and not with its square.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
+from cceclust.training.spectrum import leading_axes
+from cceclust.validation import thread_count
 
 __all__ = ["as_neighbors", "nearest_neighbors"]
 
-# Wider rows are projected onto principal components, which are found on a sample of the rows: onto as many as keep
-# the search of all pairs affordable.
-FEWEST_COMPONENTS, MOST_COMPONENTS = 64, 256
-AFFORDABLE_PRODUCTS = 64 * 50_000**2
+COMPONENTS = 256
 ROWS_FOR_COMPONENTS = 2000
-# A thread holds the similarities of so many rows to so many others at once: few enough to stay in its cache.
-ROWS_AT_ONCE = 256
-OTHERS_AT_ONCE = 1024
+# The rows that each row is compared with: all of them, or those of the nearest cells that hold so many together.
+MOST_ROWS_FOR_ALL_PAIRS = 10_000
+ROWS_COMPARED = 5000
+# A thread holds the similarities of two cells at once: few enough to stay in its cache.
+ROWS_IN_A_CELL = 256
+LARGEST_CELL = 1024
+# Centres are the means of their cells in a sample, after some rounds of K-means.
+SAMPLE_IN_A_CELL = 40
+ROUNDS_FOR_CENTRES = 4
 
 
 def nearest_neighbors(
     X: Any,
     n_neighbors: int = 10,
     *,
-    n_components: int | None = None,
+    n_components: int = COMPONENTS,
+    n_compared: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     on_block: Callable[[int, int], None] | None = None,
@@ -49,11 +55,13 @@ def nearest_neighbors(
         Features.
     n_neighbors : int, default=10
         Neighbours a row; the row itself is not one of them.
-    n_components : int, optional
-        Rows with more features than this are projected onto so many principal components first. By default 256 for
-        up to 25,000 rows, and fewer for more, down to 64.
+    n_components : int, default=256
+        Rows with more features than this are projected onto so many principal components first.
+    n_compared : int, optional
+        Rows that each row is compared with, at least: those of the cells nearest to it. By default all rows if there
+        are up to 10,000, and else 5,000, which misses few of the nearest (``cceclust bench neighbors`` tells how many).
     random_state : int, default=0
-        Decides the sample that the components are found on.
+        Decides the samples that components and cells are found on.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     on_block : callable, optional
@@ -75,30 +83,39 @@ def nearest_neighbors(
     n_samples = X.shape[0]
     if not 1 <= n_neighbors < n_samples:
         raise InputError(f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the {n_samples} rows")
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
-        directions = unit_rows(X, n_components or affordable_components(n_samples), random_state)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+        directions = unit_rows(X, n_components, random_state)
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
         if not np.isfinite(directions).all():
             raise InputError("features contain NaN or infinity; remove or impute these rows")
+        if n_compared is None:
+            n_compared = n_samples if n_samples <= MOST_ROWS_FOR_ALL_PAIRS else ROWS_COMPARED
+        # The row itself is one of those it is compared with.
+        n_compared = max(n_compared, n_neighbors + 1)
+        if n_compared >= n_samples:
+            cells = consecutive_cells(n_samples)
+        else:
+            cells = cells_around_centres(directions, random_state, pool)
+        sorted_directions = directions[cells.order]
         neighbors = np.empty((n_samples, n_neighbors), np.int32)
 
-        def search(start: int) -> int:
-            block, found = directions[start : start + ROWS_AT_ONCE], neighbors[start : start + ROWS_AT_ONCE]
+        def search(number: int) -> int:
+            cell = slice(*cells.starts[number : number + 2])
+            found = np.empty((cell.stop - cell.start, n_neighbors), np.int32)
             best = np.full(found.shape, -np.inf, np.float32)
-            for first in range(0, n_samples, OTHERS_AT_ONCE):
-                similarities = block @ directions[first : first + OTHERS_AT_ONCE].T
-                keep_most_similar(similarities, start, first, best, found)
-            return start + len(block)
+            for other in cells.nearest(number, n_compared):
+                first, last = cells.starts[other : other + 2]
+                similarities = sorted_directions[cell] @ sorted_directions[first:last].T
+                keep_most_similar(similarities, cell.start, first, best, found)
+            neighbors[cells.order[cell]] = cells.order[found]
+            return len(found)
 
-        for done in pool.map(search, range(0, n_samples, ROWS_AT_ONCE)):
+        done = 0
+        for count in pool.map(search, range(len(cells.starts) - 1)):
+            done += count
             if on_block is not None:
                 on_block(done, n_samples)
     return neighbors
-
-
-def affordable_components(n_samples: int) -> int:
-    """Return how many components to search among so many rows."""
-    return int(np.clip(AFFORDABLE_PRODUCTS // n_samples**2, FEWEST_COMPONENTS, MOST_COMPONENTS))
 
 
 def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float32]:
@@ -110,18 +127,80 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         sampled = X[np.sort(sample)]
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
         mean = dense.mean(axis=0)
-        centred = dense - mean
-        spread = np.abs(centred).max() or 1.0
-        n_kept = min(n_components, len(sample))
-        axes = randomized_svd((centred / spread).astype(np.float32), n_kept, n_iter=2, random_state=random_state)[2]
+        axes = leading_axes(dense - mean, n_components, random_state)
         rows = np.asarray(X @ axes.T.astype(X.dtype), np.float64) - axes @ mean
     else:
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         rows = dense - dense.mean(axis=0, dtype=np.float64)
     # Scaled by the largest value first, squares neither overflow nor vanish.
     rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
-    return np.asarray(rows, np.float32)
+    return as_unit_length(rows).astype(np.float32)
+
+
+def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows divided by their lengths; zeros stay zeros."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows sorted into cells of a few hundred.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_samples,)
+        Row numbers, cell by cell.
+    starts : ndarray of shape (n_cells + 1,)
+        Where in `order` each cell starts, and where the last ends.
+    centres : ndarray of shape (n_cells, n_components) or None
+        Directions by which cells are near to each other; None if each is compared with all.
+    """
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    centres: NDArray[np.float32] | None = None
+
+    def nearest(self, cell: int, n_rows: int) -> NDArray[np.intp]:
+        """Return the cells to compare one with: the nearest that hold so many rows together, or all."""
+        if self.centres is None:
+            return np.arange(len(self.starts) - 1)
+        others = np.argsort(-(self.centres @ self.centres[cell]), kind="stable")
+        return others[: np.searchsorted(np.cumsum(np.diff(self.starts)[others]), n_rows) + 1]
+
+
+def consecutive_cells(n_samples: int) -> Cells:
+    """Return cells of successive rows, each to be compared with all."""
+    return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, ROWS_IN_A_CELL), n_samples))
+
+
+def cells_around_centres(directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor) -> Cells:
+    """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
+    n_samples, n_centres = len(directions), len(directions) // ROWS_IN_A_CELL
+    sample = directions[np.random.default_rng(random_state).permutation(n_samples)[: SAMPLE_IN_A_CELL * n_centres]]
+    centres = sample[:n_centres]
+    for _ in range(ROUNDS_FOR_CENTRES):
+        members = (nearest_centres(sample, centres, pool), np.arange(len(sample)))
+        sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
+        centres = as_unit_length(sums)
+    centre_of_row = nearest_centres(directions, centres, pool)
+    order = np.argsort(centre_of_row, kind="stable")
+    ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
+    # Many equal rows share a centre; cut into pieces, they need no more memory than others.
+    starts = np.concatenate(
+        [np.arange(start, end, LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
+    )
+    return Cells(order, np.append(starts, n_samples), centres[centre_of_row[order[starts]]])
+
+
+def nearest_centres(
+    rows: NDArray[np.float32], centres: NDArray[np.float32], pool: ThreadPoolExecutor
+) -> NDArray[np.intp]:
+    """Return the number of the centre in the most similar direction to each row."""
+
+    def nearest(start: int) -> NDArray[np.intp]:
+        return np.asarray((rows[start : start + ROWS_IN_A_CELL] @ centres.T).argmax(axis=1))
+
+    return np.concatenate(list(pool.map(nearest, range(0, len(rows), ROWS_IN_A_CELL))))
 
 
 @compiled(error_model="numpy")

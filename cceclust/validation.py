@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "check_count",
     "check_non_negative",
     "check_positive",
+    "thread_count",
     "uniform_unless_given",
 ]
 
@@ -114,3 +116,13 @@ def check_count(value: Any, name: str, least: int = 0) -> None:
     """Refuse what is not a whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name}={value!r}; expected a whole number of at least {least}")
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads to use: all cores by default, and scikit-learn's meaning of negative numbers."""
+    cores = os.cpu_count() or 1
+    if n_jobs is None:
+        return cores
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r}; expected a positive whole number, or -1 for all cores")
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)

@@ -7,7 +7,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.neighbors import affordable_components, as_neighbors
+from cceclust.neighbors import as_neighbors
 
 
 def exact_neighbors(X, n_neighbors):
@@ -15,6 +15,10 @@ def exact_neighbors(X, n_neighbors):
     unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
     search = NearestNeighbors(n_neighbors=n_neighbors + 1).fit(unit)
     return search.kneighbors(unit, return_distance=False)[:, 1:]
+
+
+def recall(found, exact):
+    return np.mean([np.isin(one, other).mean() for one, other in zip(exact, found, strict=True)])
 
 
 @pytest.fixture
@@ -28,20 +32,50 @@ def test_narrow_rows_are_searched_exactly(rows):
 
 def test_blocks_do_not_show(rows, monkeypatch):
     whole = nearest_neighbors(rows, 5)
-    monkeypatch.setattr("cceclust.neighbors.ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("cceclust.neighbors.OTHERS_AT_ONCE", 11)
+    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
     assert np.array_equal(nearest_neighbors(rows, 5), whole)
 
 
-def test_one_thread_equals_two(rows):
-    assert np.array_equal(nearest_neighbors(rows, 5, n_jobs=1), nearest_neighbors(rows, 5, n_jobs=2))
+@pytest.mark.parametrize("n_compared", [None, 100])
+def test_threads_do_not_show(rows, n_compared, monkeypatch):
+    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
+    found = [nearest_neighbors(rows, 5, n_compared=n_compared, n_jobs=n_jobs) for n_jobs in (1, 2, -1)]
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+def test_cells_find_most_neighbours_in_a_fraction_of_the_comparisons(monkeypatch):
+    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 20)
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    found, exact = nearest_neighbors(X, 10, n_compared=400), exact_neighbors(X, 10)
+    assert recall(found, exact) > 0.9
+    assert (found != np.arange(2000)[:, None]).all()
+
+
+def test_many_rows_are_sorted_into_cells(rows, monkeypatch):
+    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
+    monkeypatch.setattr("cceclust.neighbors.ROWS_COMPARED", 50)
+    monkeypatch.setattr("cceclust.neighbors.MOST_ROWS_FOR_ALL_PAIRS", 200)
+    found = nearest_neighbors(rows, 5)
+    assert np.array_equal(found, nearest_neighbors(rows, 5, n_compared=50))
+    assert 0.3 < recall(found, exact_neighbors(rows, 5)) < 1
+
+
+@pytest.mark.parametrize("distinct", [1, 2])
+def test_equal_rows_crowd_a_cell_and_are_searched_in_pieces(distinct, monkeypatch):
+    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 5)
+    monkeypatch.setattr("cceclust.neighbors.LARGEST_CELL", 9)
+    X = np.tile(np.array([[1.0, 2.0], [3.0, 1.0]])[:distinct], (60, 1))
+    neighbors = nearest_neighbors(X, 4, n_compared=20)
+    assert (X[neighbors] == X[:, None]).all()
+    assert (neighbors != np.arange(len(X))[:, None]).all()
+    assert all(len(set(row)) == 4 for row in neighbors.tolist())
 
 
 def test_projection_finds_most_neighbours_of_wide_rows_with_few_directions():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(400, 10)) @ generator.normal(size=(10, 200)) + 0.01 * generator.normal(size=(400, 200))
-    found, exact = nearest_neighbors(X, 10, n_components=16), exact_neighbors(X, 10)
-    assert np.mean([np.isin(one, other).mean() for one, other in zip(found, exact, strict=True)]) > 0.95
+    assert recall(nearest_neighbors(X, 10, n_components=16), exact_neighbors(X, 10)) > 0.95
 
 
 def test_sparse_rows_have_the_neighbours_of_dense_ones(rows):
@@ -108,8 +142,3 @@ def test_rows_with_nan_are_refused(rows):
     rows[3, 4] = np.nan
     with pytest.raises(InputError, match="NaN or infinity"):
         nearest_neighbors(rows, 2)
-
-
-@pytest.mark.parametrize(("n_samples", "expected"), [(100, 256), (25_000, 256), (50_000, 64), (1_000_000, 64)])
-def test_more_rows_are_searched_on_fewer_components(n_samples, expected):
-    assert affordable_components(n_samples) == expected

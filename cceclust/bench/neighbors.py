@@ -1,4 +1,4 @@
-"""How good the projected neighbours are, what they cost, and what they do for the clusters."""
+"""How good neighbours are that are not searched for exactly, what they cost, and what they do for the clusters."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from cceclust.scoring import clustering_accuracy
 __all__ = ["GraphResult", "compare_graphs"]
 
 ROWS_FOR_RECALL = 2000
+# Rows that each row is compared with where cells save comparisons; see cceclust.nearest_neighbors.
+ROWS_COMPARED = 5000
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class GraphResult:
     Attributes
     ----------
     graph : str
-        "none", "exact", or the number of principal components.
+        "none", "exact", or how it was searched for.
     recall : float or None
         Part of the exact neighbours that were found, on a sample of rows.
     purity : float or None
@@ -69,21 +71,29 @@ def compare_graphs(
     n_neighbors : int
         Neighbours a row.
     components : tuple of int
-        Numbers of principal components to search in; those that are no fewer than the features are left out.
+        Numbers of principal components to search in; those that are no fewer than the features are left out. The
+        largest is also searched in cells.
     n_seeds : int
         Fits a graph.
     on_graph : callable, optional
         Told the name of each graph when it is done.
     """
-    searches = {"exact": features.shape[1], **{str(n): n for n in components if n < features.shape[1]}}
+    n_samples, n_features = features.shape
+    searches = {"exact": {"n_components": n_features, "n_compared": n_samples}}
+    for n in components:
+        if n < n_features:
+            searches[f"{n} components"] = {"n_components": n, "n_compared": n_samples}
+    if n_samples > ROWS_COMPARED:
+        most = min(components[-1], n_features)
+        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": ROWS_COMPARED}
     sample = np.random.default_rng(0).permutation(len(features))[:ROWS_FOR_RECALL]
     exact: NDArray[Any] | None = None
     results = []
-    for name, n_components in [("none", 0), *searches.items()]:
+    for name in ["none", *searches]:
         graph, recall, purity, seconds = None, None, None, 0.0
         if name != "none":
             started = time.perf_counter()
-            graph = nearest_neighbors(features, n_neighbors, n_components=n_components)
+            graph = nearest_neighbors(features, n_neighbors, **searches[name])
             seconds = time.perf_counter() - started
             exact = graph if exact is None else exact
             recall = float(np.mean([np.isin(graph[row], exact[row]).mean() for row in sample]))

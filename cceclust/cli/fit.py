@@ -89,6 +89,7 @@ def training_option(*names: str, **settings: Any) -> Any:
 # Options that are not called like the estimators' parameters.
 OPTION_NAMES = {
     "n_neighbors": "--neighbors",
+    "n_components": "--components",
     "n_init": "--restarts",
     "max_epochs": "--epochs",
     "learning_rate_schedule": "--schedule",
@@ -132,6 +133,15 @@ def fit(
     ] = None,
     standardize: Annotated[
         bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
+    ] = None,
+    n_components: Annotated[
+        Any,
+        method_option(
+            "--components",
+            parser=count_or_auto,
+            metavar="N|auto",
+            help="Principal components to train on; 0 for the features themselves.",
+        ),
     ] = None,
     labels: Annotated[
         str | None,
@@ -227,6 +237,7 @@ def fit(
         "n_neighbors": n_neighbors,
         "neighbor_weight": neighbor_weight,
         "standardize": standardize,
+        "n_components": n_components,
         "n_init": n_init,
         "max_epochs": max_epochs,
         "batch_size": batch_size,

@@ -14,10 +14,9 @@ def neighbors(
     features: FeaturesArgument,
     n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
     components: Annotated[
-        int | None,
-        typer.Option(min=1, help="Search wider rows on so many principal components. By default: 64 to 256."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides the sample the components are found on.")] = 0,
+        int, typer.Option(min=1, help="Search wider rows on so many principal components.")
+    ] = 256,
+    seed: Annotated[int, typer.Option(min=0, help="Decides the samples that components and cells are found on.")] = 0,
     dataset: DatasetOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,

@@ -50,6 +50,10 @@ class CCEClusterer(SelfLabelingClusterer):
         memory of a size for which the graph is both worth having and affordable.
     neighbor_weight : float, default=1.0
         Weight of the neighbour beside a weight of 1 for the row itself.
+    n_components : int or "auto", default="auto"
+        Train on so many leading principal components of the features; 0 trains on the features themselves. "auto"
+        takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as
+        many features: clusters come out as good, several times faster. `coef_` is for the features in any case.
     n_init : int, default=10
         Number of heads that start from different random weights.
     max_epochs : int or "auto", default="auto"
@@ -88,6 +92,8 @@ class CCEClusterer(SelfLabelingClusterer):
         Number of restarts that found the chosen one's clusters (an adjusted Rand index of 0.9), itself included.
     weight_decay_ : float
         The weight decay that was used.
+    n_components_ : int
+        Number of components that were trained on, or of features.
     n_iter_ : int
         Number of epochs.
     converged_ : bool

@@ -1,8 +1,7 @@
-"""What all estimators make of their weights and their number of threads."""
+"""What all estimators make of the weights of rows."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
 
-__all__ = ["checked_weights", "thread_count"]
+__all__ = ["checked_weights"]
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -25,13 +24,3 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.d
     if not weights.any():
         raise InputError("sample_weight is zero for every row; expected a positive weight somewhere")
     return weights
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads to use: all cores by default, and scikit-learn's meaning of negative numbers."""
-    cores = os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InputError(f"n_jobs={n_jobs!r}; expected a positive whole number, or -1 for all cores")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
+from cceclust.errors import InputError
 from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_head import SoftmaxHead
+from cceclust.training.components import TrainingSpace, projected, worthwhile_components
 from cceclust.training.engine import EpochReport
-from cceclust.training.rows import Rows
-from cceclust.validation import check_count
+from cceclust.training.rows import ArrayRows, Rows
+from cceclust.training.standardization import Standardization
+from cceclust.validation import check_count, thread_count
 
 __all__ = ["SoftmaxClusterer"]
 
@@ -26,6 +29,8 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Base of the clusterers; see :class:`cceclust.CCEClusterer` for parameters and attributes."""
 
     n_clusters: int = 8
+    _: KW_ONLY
+    n_components: int | Literal["auto"] = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X.
@@ -76,6 +81,27 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self._n_features_out = self.n_clusters
         self.labels_ = self._diagnose(rows, self._prior(self.n_clusters, rows.dtype), weights)
         return self
+
+    def _training_space(
+        self, rows: Rows, n_clusters: int, standardization: Standardization, weights: NDArray[Any], *, seed: int
+    ) -> TrainingSpace:
+        """Return the rows, or their leading principal components where that was asked for or is worthwhile."""
+        if self.n_components == "auto":
+            # Where rows are not to be centred, their mean would be the first of the components.
+            suitable = isinstance(rows, ArrayRows) and self.standardize
+            n_components = worthwhile_components(rows.shape[1], n_clusters) if suitable else 0
+        else:
+            check_count(self.n_components, "n_components", 0)
+            n_components = self.n_components
+        if not 0 < n_components < rows.shape[1]:
+            space = TrainingSpace.of_rows(rows, standardization)
+        elif isinstance(rows, ArrayRows):
+            n_threads = thread_count(self.n_jobs)
+            space = projected(rows, standardization, weights, n_components, seed=seed, n_threads=n_threads)
+        else:
+            raise InputError("components need dense features in memory; allow more memory or set n_components=0")
+        self.n_components_ = space.rows.shape[1]
+        return space
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go once through a batch of rows, starting from where the last call (or `fit`) ended.

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.estimators.parameters import thread_count
+from cceclust.training.components import TrainingSpace
 from cceclust.training.diagnostics import find_problems
 from cceclust.training.engine import EpochReport, TrainingPlan, first_heads, train
 from cceclust.training.heads import HeadStack, row_logits
@@ -30,7 +30,7 @@ from cceclust.training.step_size import longest_stable_step
 from cceclust.training.stream import Stream
 from cceclust.training.supervision import Supervision
 from cceclust.training.weight_decay import automatic_weight_decay
-from cceclust.validation import check_count, check_non_negative, check_positive
+from cceclust.validation import check_count, check_non_negative, check_positive, thread_count
 
 __all__ = ["SoftmaxHead"]
 
@@ -67,6 +67,12 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
     def _make_objective(self, prior: NDArray[Any]) -> Objective:
         """Return a new objective for this method's parameters."""
 
+    def _training_space(
+        self, rows: Rows, n_clusters: int, standardization: Standardization, weights: NDArray[Any], *, seed: int
+    ) -> TrainingSpace:
+        """Return what heads are trained on."""
+        return TrainingSpace.of_rows(rows, standardization)
+
     def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label; none where there are no pseudo-labels."""
         if neighbors is not None:
@@ -88,7 +94,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         # Without the objective that needs no labels, unlabelled rows serve for standardisation alone.
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         n_taught = int((taught > 0).sum())
-        plan, prior = self._plan(n_clusters, n_taught), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, n_taught, rows.shape[1]), self._prior(n_clusters, rows.dtype)
         if self_labeling and n_taught < n_clusters:
             raise InputError(f"n_samples={n_taught} should be >= n_clusters={n_clusters}")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -99,26 +105,25 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
 
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
-            plan = self._with_weight_decay(plan, rows, weights, standardization, seed)
+            space = self._training_space(rows, n_clusters, standardization, weights, seed=seed)
+            plan = self._with_weight_decay(plan, space.rows, weights, space.standardization, seed)
             if supervision is not None:
-                plan = with_stable_steps(plan, rows, taught, standardization, seed)
+                plan = with_stable_steps(plan, space.rows, taught, space.standardization, seed)
             heads = train(
-                rows,
+                space.rows,
                 plan,
                 make_objective,
-                standardization,
+                space.standardization,
                 seed=seed,
                 sample_weight=taught,
-                companions=self._companions(rows, neighbors, weights) if self_labeling else None,
+                companions=self._companions(space.rows, neighbors, weights) if self_labeling else None,
                 supervision=supervision,
                 n_threads=n_threads,
                 on_epoch=on_epoch or (print_epoch if self.verbose else None),
             )
-            coef, intercept = fold(heads.weights, heads.biases, standardization)
             evaluation = evaluate(
-                coef,
-                intercept,
-                rows,
+                *fold(heads.weights, heads.biases, space.standardization),
+                space.rows,
                 make_objective,
                 sample_weight=taught,
                 seed=seed,
@@ -127,7 +132,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             )
         best = int(np.argmin(evaluation.losses))
         self.n_features_in_ = rows.shape[1]
-        self.coef_, self.intercept_ = coef[best], intercept[best]
+        self.coef_, self.intercept_ = space.raw_heads(heads.weights[best], heads.biases[best])
         self.losses_, self.loss_ = evaluation.losses, float(evaluation.losses[best])
         self.loss_curves_, self.loss_curve_ = heads.loss_curves, heads.loss_curves[best]
         self.n_iter_ = heads.loss_curves.shape[1]
@@ -146,7 +151,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self_labeling: bool = True,
     ) -> None:
         """Go once through some rows, starting from where the last call or a fit ended."""
-        plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, *rows.shape), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, supervision)
         if not hasattr(self, "weight_decay_"):
@@ -172,7 +177,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
             return Stream(fitted, self._standardization, generator)
         standardization = measure(rows, weights, standardize=self.standardize)
-        heads = first_heads(plan.n_restarts, plan.n_clusters, rows, generator, supervision)
+        heads = first_heads(plan.n_restarts, plan, rows, generator, supervision)
         return Stream(heads, standardization, generator)
 
     def _logits(self, X: Any) -> NDArray[Any]:
@@ -229,7 +234,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             warnings.warn(problem, ClusteringWarning, stacklevel=4)
         return codes
 
-    def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
+    def _plan(self, n_clusters: int, n_rows: int, n_features: int) -> TrainingPlan:
         """Check the parameters against the data and fill in what is "auto"."""
         check_count(self.n_init, "n_init", 1)
         check_count(self.batch_size, "batch_size", 1)
@@ -247,6 +252,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         return TrainingPlan(
             n_clusters=n_clusters,
             n_restarts=self.n_init,
+            fan_in=n_features,
             batch_size=self.batch_size,
             max_epochs=max_epochs,
             learning_rate=self.learning_rate,

@@ -42,6 +42,8 @@ class TrainingPlan:
 
     n_clusters: int
     n_restarts: int
+    # The number of features that the first weights are drawn for: more than there are where rows were projected.
+    fan_in: int
     batch_size: int
     max_epochs: int
     learning_rate: float
@@ -322,19 +324,20 @@ def make_groups(
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        heads = first_heads(len(members), plan.n_clusters, rows, generator, supervision)
+        heads = first_heads(len(members), plan, rows, generator, supervision)
         groups.append(RestartGroup(heads, make_objective(), generator, supervision))
     return groups
 
 
 def first_heads(
-    n_restarts: int, n_clusters: int, rows: Rows, generator: np.random.Generator, supervision: Supervision | None
+    n_restarts: int, plan: TrainingPlan, rows: Rows, generator: np.random.Generator, supervision: Supervision | None
 ) -> HeadStack:
     """Draw heads to start from: small ones where labels are to decide which cluster is which, zero for labels alone."""
     size = 1.0
     if supervision is not None:
         size = 0.0 if supervision.seeds is None else SIZE_BESIDE_LABELS
-    return HeadStack.random(n_restarts, n_clusters, rows.shape[1], rows.dtype, generator, size=size)
+    size *= np.sqrt(rows.shape[1] / plan.fan_in)
+    return HeadStack.random(n_restarts, plan.n_clusters, rows.shape[1], rows.dtype, generator, size=size)
 
 
 def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:

@@ -7,19 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.utils.extmath import randomized_svd
 
 from cceclust.training.rows import Rows
 
-__all__ = ["leading_variances", "sample_rows"]
+__all__ = ["leading_axes", "leading_variances", "sample_rows"]
 
 ROWS_FOR_SPECTRUM = 1000
 
 
-def sample_rows(rows: Rows, sample_weight: NDArray[Any], seed: int) -> tuple[Any, NDArray[np.float64]]:
+def sample_rows(
+    rows: Rows, sample_weight: NDArray[Any], seed: int, *, most: int = ROWS_FOR_SPECTRUM
+) -> tuple[Any, NDArray[np.float64]]:
     """Return some rows with weight, in double precision, and their weights, which sum to 1. Sparse rows stay so."""
     chosen = np.flatnonzero(sample_weight > 0)
-    if len(chosen) > ROWS_FOR_SPECTRUM:
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, ROWS_FOR_SPECTRUM, replace=False))
+    if len(chosen) > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
     weights = sample_weight[chosen].astype(np.float64)
     return rows.take(chosen).astype(np.float64), weights / weights.sum()
 
@@ -49,3 +52,19 @@ def leading_variances(
     last = len(products) - 1
     variances = linalg.eigh(products, eigvals_only=True, subset_by_index=(max(0, last - count + 1), last))
     return np.asarray(np.maximum(variances, 0.0))
+
+
+def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float32]:
+    """Return the directions along which centred rows vary most, of length 1: as many as asked for, or as there are rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> axes = leading_axes(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 1, seed=0)
+    >>> np.abs(axes).round(3)
+    array([[1., 0.]], dtype=float32)
+    """
+    # Their order of magnitude may be beyond that of float32, which is precise enough for directions.
+    spread = np.abs(centred).max() or 1.0
+    axes = randomized_svd((centred / spread).astype(np.float32), min(count, *centred.shape), n_iter=2, random_state=seed)[2]
+    return np.asarray(axes)

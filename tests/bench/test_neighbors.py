@@ -14,7 +14,7 @@ def test_graphs_are_measured_against_the_exact_one(blobs):
     none, exact, projected = compare_graphs(wide, labels, n_neighbors=5, components=(8, 64), n_seeds=1)
     assert (none.graph, none.recall, none.seconds) == ("none", None, 0.0)
     assert (exact.graph, exact.recall) == ("exact", 1.0)
-    assert projected.graph == "8"
+    assert projected.graph == "8 components"
     assert projected.recall > 0.9
     assert projected.purity > 0.8
     assert all(result.accuracies[0] > 0.9 for result in (none, exact, projected))

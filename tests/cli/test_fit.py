@@ -142,7 +142,7 @@ class TestOptions:
         options = (
             "--fairness 3 --prior 0.5,0.25,0.25 --weight-decay 0.1 --solver-iterations 7 --neighbors 2 "
             "--neighbor-weight 0.5 --no-standardize --batch-size 60 --learning-rate 0.2 --schedule constant --tol 0 "
-            "--seed 5 --restarts 3 --epochs 12 --jobs 2"
+            "--seed 5 --restarts 3 --epochs 12 --jobs 2 --components 4"
         )
         assert fit(small_features, *options.split(), fast=False) == 0
         found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
@@ -150,12 +150,12 @@ class TestOptions:
             "method": "cce", "n_clusters": 3, "fairness": 3.0, "prior": [0.5, 0.25, 0.25], "weight_decay": 0.1,
             "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
-            "max_epochs": 12, "n_jobs": 2, "verbose": 0,
+            "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
         }  # fmt: skip
         assert found == expected
 
     def test_auto_can_be_asked_for(self, small_features: Path) -> None:
-        assert fit(small_features, "--weight-decay", "auto", "--epochs", "auto", "--neighbors", "auto") == 0
+        assert fit(small_features, "--weight-decay", "auto", "--epochs", "auto", "--neighbors", "auto", "--components", "auto") == 0
 
     @pytest.mark.parametrize("method", METHOD_NAMES)
     def test_every_method_runs(self, method: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:

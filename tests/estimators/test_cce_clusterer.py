@@ -48,9 +48,43 @@ def accuracy(labels: Any) -> float:
     return float(adjusted_rand_score(CLASSES, labels))
 
 
+class TestComponents:
+    def test_wide_rows_are_trained_on_components_unless_told_otherwise(self) -> None:
+        X = blobs(np.float32, n_features=1100)
+        found = {n: clusterer(n_components=n, max_epochs=10).fit(X) for n in ("auto", 0, 5)}
+        assert [model.n_components_ for model in found.values()] == [256, 1100, 5]
+        for model in found.values():
+            assert accuracy(model.labels_) > 0.95
+            assert model.coef_.shape == (N_CLASSES, 1100)
+            assert model.coef_.dtype == np.float32
+            np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+    def test_rows_as_wide_as_their_components_stay_as_they_are(self) -> None:
+        plain, as_many, more = (clusterer(n_components=n).fit(blobs()) for n in (0, 6, 600))
+        np.testing.assert_array_equal(plain.coef_, as_many.coef_)
+        np.testing.assert_array_equal(plain.coef_, more.coef_)
+
+    def test_the_loss_is_that_of_the_features(self) -> None:
+        model = clusterer(n_components=4).fit(blobs())
+        assert -model.score(blobs()) == pytest.approx(model.loss_, rel=1e-6)
+
+    def test_nothing_is_projected_that_is_sparse_or_not_centred(self) -> None:
+        X = blobs(n_features=1100)
+        assert clusterer(max_epochs=2).fit(sparse.csr_matrix(X)).n_components_ == 1100
+        assert clusterer(max_epochs=2, standardize=False, learning_rate=0.01).fit(X).n_components_ == 1100
+        with pytest.raises(InputError, match="n_components=0"):
+            clusterer(n_components=5).fit(sparse.csr_matrix(X))
+
+    def test_training_goes_on_from_components(self) -> None:
+        X = blobs(n_features=30)
+        model = clusterer(n_components=4).fit(X)
+        assert accuracy(model.partial_fit(X).labels_) > 0.95
+
+
 class TestReproducibility:
-    def test_one_thread_equals_two(self) -> None:
-        one, two = (clusterer(n_jobs=n).fit(blobs()) for n in (1, 2))
+    @pytest.mark.parametrize("n_components", [0, 4])
+    def test_one_thread_equals_two(self, n_components: int) -> None:
+        one, two = (clusterer(n_jobs=n, n_components=n_components).fit(blobs()) for n in (1, 2))
         for name in ("labels_", "coef_", "intercept_", "losses_", "loss_curves_"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
@@ -359,6 +393,8 @@ class TestBadInput:
             ("n_neighbors", -1),
             ("n_neighbors", 1.5),
             ("neighbor_weight", -1),
+            ("n_components", -1),
+            ("n_components", "all"),
             ("n_jobs", 0),
             ("n_jobs", "all"),
         ],

@@ -21,7 +21,7 @@ AS_IT_IS = Standardization(np.zeros(6), 1.0)
 
 def plan(**changes: Any) -> TrainingPlan:
     settings: dict[str, Any] = {
-        "n_clusters": 3, "n_restarts": 3, "batch_size": 50, "max_epochs": 4, "learning_rate": 0.3,
+        "n_clusters": 3, "n_restarts": 3, "fan_in": 6, "batch_size": 50, "max_epochs": 4, "learning_rate": 0.3,
         "constant_rate": False, "weight_decay": 0.05, "tol": 0.0,
     }  # fmt: skip
     return TrainingPlan(**{**settings, **changes})

@@ -23,7 +23,7 @@ def neighbors(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare neighbours found exactly and on principal components: recall, time, and accuracy of the clusters."""
+    """Compare neighbours found exactly, on principal components and in cells: recall, time, accuracy of the clusters."""
     from cceclust.bench.files import read_labelled
     from cceclust.bench.neighbors import compare_graphs
 
@@ -49,7 +49,7 @@ def print_graphs(outcomes: list[GraphResult], title: str) -> None:
     table = plain_table(title, "search", "recall", "same class", "time / exact", "ACC", "agreement")
     for outcome in outcomes:
         table.add_row(
-            outcome.graph if outcome.graph in ("none", "exact") else f"{outcome.graph} components",
+            outcome.graph,
             "–" if outcome.recall is None else f"{outcome.recall:.3f}",
             "–" if outcome.purity is None else f"{outcome.purity:.3f}",
             "–" if outcome.graph == "none" else f"{outcome.seconds / exact:.2f}",
