@@ -128,13 +128,17 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
         mean = dense.mean(axis=0)
         axes = leading_axes(dense - mean, n_components, random_state)
-        rows = np.asarray(X @ axes.T.astype(X.dtype), np.float64) - axes @ mean
+        rows, centre = np.asarray(X @ axes.T.astype(X.dtype)), axes @ mean
     else:
-        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
-        rows = dense - dense.mean(axis=0, dtype=np.float64)
-    # Scaled by the largest value first, squares neither overflow nor vanish.
-    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(rows.dtype).tiny)
-    return as_unit_length(rows).astype(np.float32)
+        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        centre = rows.mean(axis=0, dtype=np.float64)
+    directions = np.empty(rows.shape, np.float32)
+    for start in range(0, n_samples, ROWS_IN_A_CELL):
+        block = rows[start : start + ROWS_IN_A_CELL] - centre
+        # Scaled by the largest value first, squares neither overflow nor vanish.
+        block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
+        directions[start : start + ROWS_IN_A_CELL] = as_unit_length(block)
+    return directions
 
 
 def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:

@@ -29,6 +29,7 @@ PAPER_TRAINING = {
     "max_epochs": 10,
     "tol": 0.0,
     "standardize": False,
+    "init": "random",
 }
 PAPER_FAIRNESS = {"cce": 100.0, "cce-pgd": 100.0, "migd": 1.3, "miadm": 1.0}
 

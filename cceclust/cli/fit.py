@@ -40,6 +40,13 @@ def check_schedule(name: str | None) -> str | None:
     return name
 
 
+def check_init(name: str | None) -> str | None:
+    """Refuse starts that do not exist."""
+    if name not in (None, "auto", "random", "k-means++"):
+        raise typer.BadParameter(f"{name!r} is none of auto, random, k-means++")
+    return name
+
+
 def check_loss(name: str | None) -> str | None:
     """Refuse losses that do not exist."""
     if name not in (None, "cce", "ce"):
@@ -133,6 +140,13 @@ def fit(
     ] = None,
     standardize: Annotated[
         bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
+    ] = None,
+    init: Annotated[
+        str | None,
+        method_option(
+            callback=check_init,
+            help="Heads start [cyan]random[/] or around rows ([cyan]k-means++[/]); [cyan]auto[/] decides by the data.",
+        ),
     ] = None,
     n_components: Annotated[
         Any,
@@ -237,6 +251,7 @@ def fit(
         "n_neighbors": n_neighbors,
         "neighbor_weight": neighbor_weight,
         "standardize": standardize,
+        "init": init,
         "n_components": n_components,
         "n_init": n_init,
         "max_epochs": max_epochs,

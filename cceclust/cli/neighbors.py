@@ -13,9 +13,7 @@ from cceclust.cli.options import DatasetOption, FeaturesArgument, ForceOption, J
 def neighbors(
     features: FeaturesArgument,
     n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
-    components: Annotated[
-        int, typer.Option(min=1, help="Search wider rows on so many principal components.")
-    ] = 256,
+    components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 256,
     seed: Annotated[int, typer.Option(min=0, help="Decides the samples that components and cells are found on.")] = 0,
     dataset: DatasetOption = None,
     force: ForceOption = False,

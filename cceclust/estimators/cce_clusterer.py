@@ -35,7 +35,7 @@ class CCEClusterer(SelfLabelingClusterer):
         u: the expected part of each cluster, for unbalanced data. Uniform by default.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
-        their leading principal components.
+        their leading principal components, and less where clusters are crowded.
     learning_rate : float, default=0.5
         Step size at the start.
     learning_rate_schedule : {"cosine", "constant"}, default="cosine"
@@ -50,6 +50,9 @@ class CCEClusterer(SelfLabelingClusterer):
         memory of a size for which the graph is both worth having and affordable.
     neighbor_weight : float, default=1.0
         Weight of the neighbour beside a weight of 1 for the row itself.
+    init : {"auto", "random", "k-means++"}, default="auto"
+        Where heads start: with random weights, or around rows that k-means++ draws. "auto" draws rows where clusters
+        are crowded: where fewer than four directions a cluster hold the features' variance.
     n_components : int or "auto", default="auto"
         Train on so many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as

@@ -15,13 +15,17 @@ from cceclust.neighbors import as_neighbors, nearest_neighbors
 from cceclust.pseudo_labels import Solver
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
+from cceclust.training.spectrum import Spectrum
 from cceclust.validation import check_count, check_non_negative
 
 __all__ = ["SelfLabelingClusterer"]
 
 AUTOMATIC_NEIGHBORS = 10
-# Below, a neighbour is too often of another class; above, the graph takes longer than the training.
-ROWS_FOR_AUTOMATIC_NEIGHBORS = range(1000, 60_001)
+# Few rows need neighbours where they are wide enough to be separated in any way; in few directions, neighbours only
+# blur the borders.
+FEWEST_ROWS, FEWEST_NARROW_ROWS = 100, 1000
+# Above, the graph's memory begins to count.
+MOST_ROWS = 500_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -63,7 +67,9 @@ class SelfLabelingClusterer(SoftmaxClusterer):
         rows = self._validated_rows(X, reset=True)
         return self.fit_rows(rows, sample_weight=sample_weight, neighbors=neighbors)
 
-    def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
+    def _companions(
+        self, rows: Rows, n_clusters: int, spectrum: Spectrum, neighbors: Any, weights: NDArray[Any]
+    ) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label: those given, those found, or none."""
         check_non_negative(self.neighbor_weight, "neighbor_weight")
         if self.n_neighbors != "auto":
@@ -79,7 +85,8 @@ class SelfLabelingClusterer(SoftmaxClusterer):
         kept = np.flatnonzero(weights > 0)
         n_neighbors = self.n_neighbors
         if n_neighbors == "auto":
-            if isinstance(rows, SparseRows) or len(kept) not in ROWS_FOR_AUTOMATIC_NEIGHBORS:
+            fewest = FEWEST_ROWS if spectrum.room_for(n_clusters) == 1 else FEWEST_NARROW_ROWS
+            if isinstance(rows, SparseRows) or not fewest <= len(kept) <= MOST_ROWS:
                 return None
             n_neighbors = AUTOMATIC_NEIGHBORS
         matrix = rows.matrix if len(kept) == rows.shape[0] else rows.matrix[kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,8 +18,12 @@ from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_head import SoftmaxHead
 from cceclust.training.components import TrainingSpace, projected, worthwhile_components
 from cceclust.training.engine import EpochReport
+from cceclust.training.heads import HeadStack
 from cceclust.training.rows import ArrayRows, Rows
+from cceclust.training.spectrum import Spectrum
 from cceclust.training.standardization import Standardization
+from cceclust.training.starts import heads_around_rows
+from cceclust.training.supervision import Supervision
 from cceclust.validation import check_count, thread_count
 
 __all__ = ["SoftmaxClusterer"]
@@ -30,6 +35,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     n_clusters: int = 8
     _: KW_ONLY
+    init: Literal["auto", "random", "k-means++"] = "auto"
     n_components: int | Literal["auto"] = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -102,6 +108,23 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             raise InputError("components need dense features in memory; allow more memory or set n_components=0")
         self.n_components_ = space.rows.shape[1]
         return space
+
+    def _start(
+        self,
+        space: TrainingSpace,
+        n_clusters: int,
+        spectrum: Spectrum,
+        weights: NDArray[Any],
+        supervision: Supervision | None,
+    ) -> Callable[[int, np.random.Generator], HeadStack]:
+        """Return what makes heads to start from: around rows if asked to, or where clusters are crowded."""
+        if self.init not in ("auto", "random", "k-means++"):
+            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means++'")
+        if self.init == "k-means++" or (self.init == "auto" and spectrum.room_for(n_clusters) < 1):
+            return partial(
+                heads_around_rows, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
+            )
+        return super()._start(space, n_clusters, spectrum, weights, supervision)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go once through a batch of rows, starting from where the last call (or `fit`) ended.

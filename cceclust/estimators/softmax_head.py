@@ -7,6 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,12 +21,14 @@ from threadpoolctl import threadpool_limits
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.training.components import TrainingSpace
 from cceclust.training.diagnostics import find_problems
-from cceclust.training.engine import EpochReport, TrainingPlan, first_heads, train
+from cceclust.training.engine import EpochReport, TrainingPlan, train
 from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows, in_memory
 from cceclust.training.selection import evaluate
+from cceclust.training.spectrum import Spectrum, measure_spectrum
 from cceclust.training.standardization import Standardization, fold, measure
+from cceclust.training.starts import random_heads
 from cceclust.training.step_size import longest_stable_step
 from cceclust.training.stream import Stream
 from cceclust.training.supervision import Supervision
@@ -37,6 +40,8 @@ __all__ = ["SoftmaxHead"]
 # A head is trained for about so many batches, however many rows there are, but sees every row a few times.
 STEPS = 800
 LEAST_EPOCHS = 10
+# Beside labels, what is random at the start only has to tell clusters apart that no label names.
+SIZE_BESIDE_LABELS = 0.01
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +78,23 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         """Return what heads are trained on."""
         return TrainingSpace.of_rows(rows, standardization)
 
-    def _companions(self, rows: Rows, neighbors: Any, weights: NDArray[Any]) -> NDArray[np.intp] | None:
+    def _start(
+        self,
+        space: TrainingSpace,
+        n_clusters: int,
+        spectrum: Spectrum,
+        weights: NDArray[Any],
+        supervision: Supervision | None,
+    ) -> Callable[[int, np.random.Generator], HeadStack]:
+        """Return what makes heads to start from: near zero where labels decide which cluster is which."""
+        size = 1.0
+        if supervision is not None:
+            size = 0.0 if supervision.seeds is None else SIZE_BESIDE_LABELS
+        return partial(random_heads, space=space, n_clusters=n_clusters, size=size)
+
+    def _companions(
+        self, rows: Rows, n_clusters: int, spectrum: Spectrum, neighbors: Any, weights: NDArray[Any]
+    ) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label; none where there are no pseudo-labels."""
         if neighbors is not None:
             raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
@@ -94,7 +115,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         # Without the objective that needs no labels, unlabelled rows serve for standardisation alone.
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         n_taught = int((taught > 0).sum())
-        plan, prior = self._plan(n_clusters, n_taught, rows.shape[1]), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, n_taught), self._prior(n_clusters, rows.dtype)
         if self_labeling and n_taught < n_clusters:
             raise InputError(f"n_samples={n_taught} should be >= n_clusters={n_clusters}")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -106,17 +127,23 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, weights, standardize=self.standardize)
             space = self._training_space(rows, n_clusters, standardization, weights, seed=seed)
-            plan = self._with_weight_decay(plan, space.rows, weights, space.standardization, seed)
+            spectrum = measure_spectrum(space.rows, space.standardization, weights, seed=seed)
+            plan = self._with_weight_decay(plan, spectrum)
+            companions = None
+            if self_labeling:
+                companions = self._companions(space.rows, n_clusters, spectrum, neighbors, weights)
             if supervision is not None:
                 plan = with_stable_steps(plan, space.rows, taught, space.standardization, seed)
+            refuse_growing_weights(plan)
             heads = train(
                 space.rows,
                 plan,
+                self._start(space, n_clusters, spectrum, weights, supervision),
                 make_objective,
                 space.standardization,
                 seed=seed,
                 sample_weight=taught,
-                companions=self._companions(space.rows, neighbors, weights) if self_labeling else None,
+                companions=companions,
                 supervision=supervision,
                 n_threads=n_threads,
                 on_epoch=on_epoch or (print_epoch if self.verbose else None),
@@ -151,14 +178,13 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         self_labeling: bool = True,
     ) -> None:
         """Go once through some rows, starting from where the last call or a fit ended."""
-        plan, prior = self._plan(n_clusters, *rows.shape), self._prior(n_clusters, rows.dtype)
+        plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, supervision)
-        if not hasattr(self, "weight_decay_"):
-            plan = self._with_weight_decay(plan, rows, weights, stream.standardization, seed=0)
         plan = replace(plan, weight_decay=self.weight_decay_)
         if supervision is not None:
             plan = with_stable_steps(plan, rows, taught, stream.standardization, seed=0)
+        refuse_growing_weights(plan)
         with threadpool_limits(1, user_api="blas"):
             objective = self._make_objective(prior) if self_labeling else None
             losses = stream.update(rows, taught, plan, objective, supervision)
@@ -177,8 +203,11 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
             return Stream(fitted, self._standardization, generator)
         standardization = measure(rows, weights, standardize=self.standardize)
-        heads = first_heads(plan.n_restarts, plan, rows, generator, supervision)
-        return Stream(heads, standardization, generator)
+        spectrum = measure_spectrum(rows, standardization, weights, seed=0)
+        self._with_weight_decay(plan, spectrum)
+        space = TrainingSpace.of_rows(rows, standardization)
+        draw_heads = self._start(space, plan.n_clusters, spectrum, weights, supervision)
+        return Stream(draw_heads(plan.n_restarts, generator), standardization, generator)
 
     def _logits(self, X: Any) -> NDArray[Any]:
         """Return the logits of each row."""
@@ -234,7 +263,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             warnings.warn(problem, ClusteringWarning, stacklevel=4)
         return codes
 
-    def _plan(self, n_clusters: int, n_rows: int, n_features: int) -> TrainingPlan:
+    def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
         """Check the parameters against the data and fill in what is "auto"."""
         check_count(self.n_init, "n_init", 1)
         check_count(self.batch_size, "batch_size", 1)
@@ -252,7 +281,6 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         return TrainingPlan(
             n_clusters=n_clusters,
             n_restarts=self.n_init,
-            fan_in=n_features,
             batch_size=self.batch_size,
             max_epochs=max_epochs,
             learning_rate=self.learning_rate,
@@ -261,14 +289,11 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             tol=self.tol,
         )
 
-    def _with_weight_decay(
-        self, plan: TrainingPlan, rows: Rows, weights: NDArray[Any], standardization: Standardization, seed: int
-    ) -> TrainingPlan:
+    def _with_weight_decay(self, plan: TrainingPlan, spectrum: Spectrum) -> TrainingPlan:
         """Return the plan with the weight decay that is asked for, or with one that suits the data."""
         decay = plan.weight_decay
         if self.weight_decay == "auto":
-            decay = automatic_weight_decay(rows, plan.n_clusters, standardization, weights, seed=seed)
-            decay *= self.weight_decay_factor
+            decay = self.weight_decay_factor * automatic_weight_decay(spectrum, plan.n_clusters)
         self.weight_decay_ = decay
         return replace(plan, weight_decay=decay)
 
@@ -298,6 +323,15 @@ def with_stable_steps(
     """Return the plan with steps short enough for learning from labels."""
     longest = longest_stable_step(rows, plan.n_clusters, standardization, weights, seed=seed)
     return replace(plan, learning_rate=min(plan.learning_rate, longest))
+
+
+def refuse_growing_weights(plan: TrainingPlan) -> None:
+    """Raise where decay takes more from the weights than twice what they are, so that they grow instead."""
+    if plan.learning_rate * plan.weight_decay >= 2:
+        raise InputError(
+            f"training diverges with learning_rate={plan.learning_rate:g} and weight_decay={plan.weight_decay:g}; "
+            "lower them to a product below 2, and standardize features of a large scale"
+        )
 
 
 def labelled_alone(weights: NDArray[Any], supervision: Supervision | None) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Wide rows in fewer dimensions: clusters are told apart along directions of large variance, and few hold most of it."""
+"""Wide rows in fewer dimensions: clusters are told apart along the directions of largest variance."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ class TrainingSpace:
     def of_rows(cls, rows: Rows, standardization: Standardization) -> TrainingSpace:
         """Return the space of the rows themselves."""
         return cls(rows, standardization, standardization)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the original rows."""
+        return len(self.origin.mean)
 
     def raw_heads(self, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the weights and biases for original rows of heads that were trained here."""

@@ -40,7 +40,7 @@ def find_problems(
     --------
     >>> import numpy as np
     >>> find_problems(np.array([9, 0]), np.array([0.5, 0.5]), 0.9, agreement=None, converged=True)
-    ['1 of 2 clusters is empty; try another fairness or ask for fewer clusters']
+    ['1 of 2 clusters is empty; try another fairness, a lower weight_decay, or fewer clusters']
     """
     problems = []
     n_clusters, n_samples = len(sizes), sizes.sum()
@@ -49,7 +49,8 @@ def find_problems(
     if empty:
         verb = "is" if empty == 1 else "are"
         problems.append(
-            f"{empty} of {n_clusters} clusters {verb} empty; try another fairness or ask for fewer clusters"
+            f"{empty} of {n_clusters} clusters {verb} empty; "
+            "try another fairness, a lower weight_decay, or fewer clusters"
         )
     if tiny:
         verb = "holds" if tiny == 1 else "hold"

@@ -23,14 +23,12 @@ from cceclust.training.rows import Buffer, Rows
 from cceclust.training.standardization import Standardization
 from cceclust.training.supervision import Supervision
 
-__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "first_heads", "train"]
+__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
 
 # A group's heads share each batch that is read, but a group runs on one thread: five balance the two.
 RESTARTS_IN_A_GROUP = 5
 # The learning rate falls along half a cosine to this part of itself.
 FINAL_RATE = 0.2
-# Beside labels, what is random at the start only has to tell clusters apart that no label names.
-SIZE_BESIDE_LABELS = 0.01
 # Epochs without improvement before training stops.
 PATIENCE = 3
 NEGLIGIBLE_LOSS = 2e-3
@@ -42,8 +40,6 @@ class TrainingPlan:
 
     n_clusters: int
     n_restarts: int
-    # The number of features that the first weights are drawn for: more than there are where rows were projected.
-    fan_in: int
     batch_size: int
     max_epochs: int
     learning_rate: float
@@ -216,6 +212,7 @@ class RestartGroup:
 def train(
     rows: Rows,
     plan: TrainingPlan,
+    draw_heads: Callable[[int, np.random.Generator], HeadStack],
     make_objective: Callable[[], Objective | None],
     standardization: Standardization,
     *,
@@ -234,6 +231,8 @@ def train(
         The features.
     plan : TrainingPlan
         How to train.
+    draw_heads : callable
+        Makes a number of heads to start from.
     make_objective : callable
         Makes an objective for a thread of its own, or None to learn from `supervision` alone; then every row with
         weight must have a label.
@@ -258,7 +257,7 @@ def train(
     """
     shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + n_groups(plan.n_restarts))
     generator = np.random.default_rng(shuffling)
-    groups = make_groups(rows, plan, make_objective, seeds, supervision)
+    groups = make_groups(plan, draw_heads, make_objective, seeds, supervision)
     curves: list[NDArray[np.float64]] = []
     stalled = False
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
@@ -314,30 +313,18 @@ def n_groups(n_restarts: int) -> int:
 
 
 def make_groups(
-    rows: Rows,
     plan: TrainingPlan,
+    draw_heads: Callable[[int, np.random.Generator], HeadStack],
     make_objective: Callable[[], Objective | None],
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
-    """Divide the restarts into groups of nearly equal size, each with random heads."""
+    """Divide the restarts into groups of nearly equal size, each with heads of its own."""
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        heads = first_heads(len(members), plan, rows, generator, supervision)
-        groups.append(RestartGroup(heads, make_objective(), generator, supervision))
+        groups.append(RestartGroup(draw_heads(len(members), generator), make_objective(), generator, supervision))
     return groups
-
-
-def first_heads(
-    n_restarts: int, plan: TrainingPlan, rows: Rows, generator: np.random.Generator, supervision: Supervision | None
-) -> HeadStack:
-    """Draw heads to start from: small ones where labels are to decide which cluster is which, zero for labels alone."""
-    size = 1.0
-    if supervision is not None:
-        size = 0.0 if supervision.seeds is None else SIZE_BESIDE_LABELS
-    size *= np.sqrt(rows.shape[1] / plan.fan_in)
-    return HeadStack.random(n_restarts, plan.n_clusters, rows.shape[1], rows.dtype, generator, size=size)
 
 
 def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:

@@ -1,7 +1,8 @@
-"""How the features vary along their leading directions, from a sample of rows."""
+"""How the features vary along their principal directions, from a sample of rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,59 @@ from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
 from cceclust.training.rows import Rows
+from cceclust.training.standardization import Standardization
 
-__all__ = ["leading_axes", "leading_variances", "sample_rows"]
+__all__ = ["Spectrum", "leading_axes", "measure_spectrum", "principal_variances", "sample_rows"]
 
 ROWS_FOR_SPECTRUM = 1000
+# Directions beyond those that hold this part of the variance are noise.
+PART_THAT_COUNTS = 0.95
+# With so many directions a cluster, any cluster can be told from all others by a step in a direction of its own.
+DIRECTIONS_PER_CLUSTER = 4
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """How standardised rows vary.
+
+    Attributes
+    ----------
+    variances : ndarray
+        Along the principal directions, the largest first.
+    """
+
+    variances: NDArray[np.float64]
+
+    @property
+    def n_directions(self) -> int:
+        """The fewest directions that hold nearly all the variance; at least 1."""
+        parts = np.cumsum(self.variances)
+        return 1 + int(np.searchsorted(parts, PART_THAT_COUNTS * parts[-1]))
+
+    def room_for(self, n_clusters: int) -> float:
+        """Return 1 if every cluster has directions of its own, and less the more clusters share them."""
+        return min(1.0, self.n_directions / (DIRECTIONS_PER_CLUSTER * n_clusters))
+
+
+def measure_spectrum(
+    rows: Rows, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
+) -> Spectrum:
+    """Measure on a sample how standardised rows vary.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    standardization : Standardization
+        What is done to the features before training.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    seed : int
+        Decides the sample.
+    """
+    sample, weights = sample_rows(rows, sample_weight, seed)
+    # The sample's own mean: whether rows are centred or not, the variance is meant.
+    return Spectrum(principal_variances(sample, sample.T @ weights, weights) / standardization.scale**2)
 
 
 def sample_rows(
@@ -27,17 +77,17 @@ def sample_rows(
     return rows.take(chosen).astype(np.float64), weights / weights.sum()
 
 
-def leading_variances(
-    sample: Any, centre: NDArray[Any], weights: NDArray[np.float64], count: int
-) -> NDArray[np.float64]:
-    """Return the largest eigenvalues, ascending, of the weighted mean of ``(x − centre)(x − centre)ᵀ``.
+def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the eigenvalues, largest first, of the weighted mean of ``(x − centre)(x − centre)ᵀ``.
+
+    Of rows with more columns than there are rows, the zeros are left out.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    >>> leading_variances(rows, np.zeros(2), np.full(4, 0.25), 2)
-    array([0.5, 2. ])
+    >>> principal_variances(rows, np.zeros(2), np.full(4, 0.25))
+    array([2. , 0.5])
     """
     roots = np.sqrt(weights)
     if sparse.issparse(sample) and sample.shape[1] > sample.shape[0]:
@@ -49,13 +99,11 @@ def leading_variances(
         dense = sample.toarray() if sparse.issparse(sample) else sample
         scaled = (dense - centre) * roots[:, None]
         products = scaled @ scaled.T if scaled.shape[1] > scaled.shape[0] else scaled.T @ scaled
-    last = len(products) - 1
-    variances = linalg.eigh(products, eigvals_only=True, subset_by_index=(max(0, last - count + 1), last))
-    return np.asarray(np.maximum(variances, 0.0))
+    return np.asarray(np.maximum(linalg.eigvalsh(products)[::-1], 0.0))
 
 
 def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float32]:
-    """Return the directions along which centred rows vary most, of length 1: as many as asked for, or as there are rows.
+    """Return the directions along which centred rows vary most, of length 1: so many, or as many as there are rows.
 
     Examples
     --------
@@ -66,5 +114,5 @@ def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray
     """
     # Their order of magnitude may be beyond that of float32, which is precise enough for directions.
     spread = np.abs(centred).max() or 1.0
-    axes = randomized_svd((centred / spread).astype(np.float32), min(count, *centred.shape), n_iter=2, random_state=seed)[2]
-    return np.asarray(axes)
+    scaled = (centred / spread).astype(np.float32)
+    return np.asarray(randomized_svd(scaled, min(count, *scaled.shape), n_iter=2, random_state=seed)[2])

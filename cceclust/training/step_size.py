@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.training.rows import Rows
-from cceclust.training.spectrum import leading_variances, sample_rows
+from cceclust.training.spectrum import principal_variances, sample_rows
 from cceclust.training.standardization import Standardization
 
 __all__ = ["longest_stable_step"]
@@ -46,5 +46,5 @@ def longest_stable_step(
         Infinity for features that do not vary.
     """
     sample, weights = sample_rows(rows, sample_weight, seed)
-    largest = leading_variances(sample, standardization.mean, weights, 1)[-1] / standardization.scale**2
+    largest = principal_variances(sample, standardization.mean, weights)[0] / standardization.scale**2
     return float(min(n_classes, MOST_CLASSES) / largest) if largest > 0 else float(np.inf)

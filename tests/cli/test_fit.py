@@ -53,7 +53,7 @@ class TestOutput:
         out = capsys.readouterr().out
         assert "120 rows in 3 clusters" in out
         assert len(re.findall(r"^ +[012] +█+ +40", out, re.MULTILINE)) == 3
-        assert re.search(r"Mean confidence +0\.9\d\d", out)
+        assert re.search(r"Mean confidence +(0\.9\d\d|1\.000)", out)
         assert re.search(
             r"Loss +0\.\d{4}, lowest of 2 restarts \(highest 0\.\d{4}\); 2 of 2 agree with it, mean pairwise ARI 1\.00",
             out,
@@ -142,7 +142,8 @@ class TestOptions:
         options = (
             "--fairness 3 --prior 0.5,0.25,0.25 --weight-decay 0.1 --solver-iterations 7 --neighbors 2 "
             "--neighbor-weight 0.5 --no-standardize --batch-size 60 --learning-rate 0.2 --schedule constant --tol 0 "
-            "--seed 5 --restarts 3 --epochs 12 --jobs 2 --components 4"
+            "--seed 5 --restarts 3 --epochs 12 --jobs 2 --components 4 "
+            "--init k-means++"
         )
         assert fit(small_features, *options.split(), fast=False) == 0
         found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
@@ -151,11 +152,13 @@ class TestOptions:
             "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
+            "init": "k-means++",
         }  # fmt: skip
         assert found == expected
 
     def test_auto_can_be_asked_for(self, small_features: Path) -> None:
-        assert fit(small_features, "--weight-decay", "auto", "--epochs", "auto", "--neighbors", "auto", "--components", "auto") == 0
+        options = "--weight-decay auto --epochs auto --neighbors auto --components auto --init auto"
+        assert fit(small_features, *options.split()) == 0
 
     @pytest.mark.parametrize("method", METHOD_NAMES)
     def test_every_method_runs(self, method: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:

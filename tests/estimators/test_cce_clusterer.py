@@ -50,8 +50,8 @@ def accuracy(labels: Any) -> float:
 
 class TestComponents:
     def test_wide_rows_are_trained_on_components_unless_told_otherwise(self) -> None:
-        X = blobs(np.float32, n_features=1100)
-        found = {n: clusterer(n_components=n, max_epochs=10).fit(X) for n in ("auto", 0, 5)}
+        X = blobs(np.float32) @ np.random.default_rng(0).normal(size=(6, 1100)).astype(np.float32)
+        found = {n: clusterer(n_components=n).fit(X) for n in ("auto", 0, 5)}
         assert [model.n_components_ for model in found.values()] == [256, 1100, 5]
         for model in found.values():
             assert accuracy(model.labels_) > 0.95
@@ -79,6 +79,42 @@ class TestComponents:
         X = blobs(n_features=30)
         model = clusterer(n_components=4).fit(X)
         assert accuracy(model.partial_fit(X).labels_) > 0.95
+
+
+class TestStart:
+    @pytest.mark.parametrize("n_columns", [2, 40])
+    def test_many_clusters_in_a_plane_are_found(self, n_columns: int) -> None:
+        generator = np.random.default_rng(0)
+        classes = np.arange(900) % 9
+        plane = np.stack([classes // 3, classes % 3], axis=1) + 0.1 * generator.normal(size=(900, 2))
+        # The same plane in more columns is the same task.
+        X = plane @ np.linalg.qr(generator.normal(size=(n_columns, 2)))[0].T
+        assert adjusted_rand_score(classes, CCEClusterer(9, random_state=0).fit(X).labels_) > 0.95
+        if n_columns == 2:
+            at_random = CCEClusterer(9, random_state=0, init="random").fit(X)
+            assert adjusted_rand_score(classes, at_random.labels_) < 0.95
+
+    def test_sparse_rows_can_be_drawn(self) -> None:
+        X = blobs()
+        dense, as_sparse = (clusterer(init="k-means++").fit(x) for x in (X, sparse.csr_matrix(X)))
+        np.testing.assert_array_equal(dense.labels_, as_sparse.labels_)
+
+    def test_streams_start_around_rows_of_the_first_piece(self) -> None:
+        model = clusterer(init="k-means++", n_init=5)
+        for piece in np.array_split(blobs(), 3):
+            model.partial_fit(piece)
+        assert accuracy(model.predict(blobs())) > 0.95
+
+    def test_rows_without_weight_are_not_drawn(self) -> None:
+        X = np.concatenate([blobs(), np.full((50, 6), 1e3)])
+        weights = np.concatenate([np.ones(300), np.zeros(50)])
+        model = clusterer(init="k-means++").fit(X, sample_weight=weights)
+        assert accuracy(model.labels_[:300]) > 0.95
+
+    @pytest.mark.parametrize("distinct", [1, 3])
+    def test_rows_that_repeat_can_be_drawn(self, distinct: int) -> None:
+        X = np.tile(np.eye(3)[:distinct], (20, 1))
+        assert np.isfinite(clusterer(init="k-means++").fit(X).coef_).all()
 
 
 class TestReproducibility:
@@ -207,7 +243,7 @@ class TestData:
         np.testing.assert_array_equal(clusterer().fit(np.asfortranarray(X)).coef_, clusterer().fit(X).coef_)
 
     def test_memory_maps_are_not_copied(self, tmp_path: Path) -> None:
-        X = np.tile(blobs(np.float32), (40, 25))
+        X = np.tile(blobs(np.float32), (80, 25))
         np.save(tmp_path / "x.npy", X)
         mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
         settings = {"n_init": 1, "max_epochs": 2, "n_neighbors": 0, "weight_decay": 0.1}
@@ -262,7 +298,7 @@ class TestStreaming:
 
 class TestPartialFit:
     def test_the_loss_falls_and_the_groups_are_found(self) -> None:
-        X, model = blobs(), clusterer()
+        X, model = blobs(), clusterer(init="random")
         losses = [-model.partial_fit(X).score(X) for _ in range(40)]
         assert losses[-1] < 0.5 * losses[0]
         assert accuracy(model.predict(X)) > 0.95
@@ -395,6 +431,7 @@ class TestBadInput:
             ("neighbor_weight", -1),
             ("n_components", -1),
             ("n_components", "all"),
+            ("init", "zeros"),
             ("n_jobs", 0),
             ("n_jobs", "all"),
         ],
@@ -405,7 +442,7 @@ class TestBadInput:
         assert repr(value) in str(caught.value)
 
     def test_divergence_is_told(self) -> None:
-        with pytest.raises(InputError, match="training diverged"):
+        with pytest.raises(InputError, match="training diverges with learning_rate=100 and weight_decay=1; lower them"):
             clusterer(learning_rate=100.0, weight_decay=1.0, max_epochs=100).fit(blobs(np.float32))
 
     def test_a_failed_fit_leaves_the_last_one(self) -> None:
@@ -427,7 +464,9 @@ class TestNoSilentCollapse:
 
     def test_too_much_weight_decay_is_told(self) -> None:
         with pytest.warns(ClusteringWarning, match="ignores the features; lower weight_decay"):
-            clusterer(weight_decay=50.0, learning_rate=0.01).fit(blobs())
+            clusterer(weight_decay=50.0, learning_rate=0.01, init="random").fit(blobs())
+        with pytest.warns(ClusteringWarning, match="2 of 3 clusters are empty; try another fairness, a lower weight_"):
+            clusterer(weight_decay=50.0, learning_rate=0.01, init="k-means++").fit(blobs())
 
     def test_tiny_clusters_are_told(self) -> None:
         generator = np.random.default_rng(0)
@@ -472,7 +511,7 @@ class TestScikitLearn:
         assert pipeline.fit_transform(blobs()).shape == (300, 3)
 
     def test_grid_search(self) -> None:
-        search = GridSearchCV(clusterer(), {"weight_decay": [0.05, 50.0]}, cv=2, refit=False)
+        search = GridSearchCV(clusterer(), {"weight_decay": [0.05, 3.0]}, cv=2, refit=False)
         search.fit(blobs())
         assert search.best_params_ == {"weight_decay": 0.05}
 

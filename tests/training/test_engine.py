@@ -12,6 +12,7 @@ from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training import engine
 from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, n_groups, train
+from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Buffer
 from cceclust.training.standardization import Standardization
@@ -21,7 +22,7 @@ AS_IT_IS = Standardization(np.zeros(6), 1.0)
 
 def plan(**changes: Any) -> TrainingPlan:
     settings: dict[str, Any] = {
-        "n_clusters": 3, "n_restarts": 3, "fan_in": 6, "batch_size": 50, "max_epochs": 4, "learning_rate": 0.3,
+        "n_clusters": 3, "n_restarts": 3, "batch_size": 50, "max_epochs": 4, "learning_rate": 0.3,
         "constant_rate": False, "weight_decay": 0.05, "tol": 0.0,
     }  # fmt: skip
     return TrainingPlan(**{**settings, **changes})
@@ -35,7 +36,14 @@ def three_groups(n_rows: int = 240) -> ArrayRows:
 def run(rows: Any = None, settings: TrainingPlan | None = None, **options: Any) -> Any:
     rows = rows or three_groups()
     options = {"seed": 0, "sample_weight": np.ones(rows.shape[0]), **options}
-    return train(rows, settings or plan(), lambda: SelfLabeling(EMSolver(max_iter=10)), AS_IT_IS, **options)
+
+    def draw_heads(n_restarts: int, generator: np.random.Generator) -> HeadStack:
+        return HeadStack.random(n_restarts, 3, rows.shape[1], rows.dtype, generator)
+
+    def make_objective() -> SelfLabeling:
+        return SelfLabeling(EMSolver(max_iter=10))
+
+    return train(rows, settings or plan(), draw_heads, make_objective, AS_IT_IS, **options)
 
 
 class PiecewiseRows(ArrayRows):

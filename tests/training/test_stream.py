@@ -13,7 +13,7 @@ from cceclust.training.standardization import Standardization
 from cceclust.training.stream import MEMORY, Stream
 
 PLAN = TrainingPlan(
-    n_clusters=3, n_restarts=2, fan_in=5, batch_size=50, max_epochs=1, learning_rate=0.5, constant_rate=True,
+    n_clusters=3, n_restarts=2, batch_size=50, max_epochs=1, learning_rate=0.5, constant_rate=True,
     weight_decay=0.01, tol=0.0,
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ def neighbors(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare neighbours found exactly, on principal components and in cells: recall, time, accuracy of the clusters."""
+    """Compare neighbours found exactly, on principal components and in cells: recall, time, and accuracy."""
     from cceclust.bench.files import read_labelled
     from cceclust.bench.neighbors import compare_graphs
 
