@@ -37,6 +37,10 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "50 iterations": {"solver_iterations": 50},
     "3 restarts": {"n_init": 3},
     "batches of 500": {"batch_size": 500},
+    "random start": {"init": "random"},
+    "k-means++ start": {"init": "k-means++"},
+    "64 components": {"n_components": 64},
+    "all features": {"n_components": 0},
 }
 KMEANS = "K-means"
 
