@@ -33,10 +33,16 @@ PAPER_TRAINING = {
 }
 PAPER_FAIRNESS = {"cce": 100.0, "cce-pgd": 100.0, "migd": 1.3, "miadm": 1.0}
 
-# What "best" tries: multiples of the automatic weight decay, learning rates, and each method's own weights.
+# What "best" tries: multiples of the automatic weight decay, learning rates, and each method's own parameters.
 BEST_WEIGHT_DECAYS = (0.5, 1.0, 2.0)
 BEST_LEARNING_RATES = (0.1, 0.5)
-BEST_FAIRNESS = {"cce": (1.0, 10.0), "cce-pgd": (10.0,), "migd": (1.3, 2.0, 4.0), "miadm": (1.0, 3.0, 10.0)}
+BEST_PARAMETERS: dict[str, dict[str, tuple[float, ...]]] = {
+    "cce": {"fairness": (10.0, 100.0), "n_neighbors": (0, 10)},
+    "cce-pgd": {"fairness": (1.0, 10.0), "n_neighbors": (0, 10)},
+    "migd": {"fairness": (1.3, 2.0, 4.0)},
+    "sela": {"sharpness": (10.0, 25.0), "n_neighbors": (0, 10)},
+    "miadm": {"fairness": (1.0, 3.0, 10.0), "n_neighbors": (0, 10)},
+}
 
 
 @dataclass(frozen=True)
@@ -138,10 +144,10 @@ def settings_of(
         fairness = {"fairness": PAPER_FAIRNESS[method]} if method in PAPER_FAIRNESS else {}
         yield {**PAPER_TRAINING, **fairness, "weight_decay": 0.02 if weight_decay is None else weight_decay}
     else:
-        grid = itertools.product(BEST_WEIGHT_DECAYS, BEST_LEARNING_RATES, BEST_FAIRNESS.get(method, (None,)))
-        for factor, rate, value in grid:
-            fairness = {} if value is None else {"fairness": value}
-            yield {"weight_decay": round(factor * suitable_decay, 4), "learning_rate": rate, **fairness}
+        own = BEST_PARAMETERS[method]
+        for factor, rate, *values in itertools.product(BEST_WEIGHT_DECAYS, BEST_LEARNING_RATES, *own.values()):
+            decay = round(factor * suitable_decay, 4)
+            yield {"weight_decay": decay, "learning_rate": rate, **dict(zip(own, values, strict=True))}
 
 
 def run_trials(

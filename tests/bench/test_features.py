@@ -33,7 +33,7 @@ def test_paper_preset_has_the_settings_of_the_supplement():
 def test_best_preset_keeps_the_settings_with_the_highest_mean_accuracy(blobs, monkeypatch):
     monkeypatch.setattr("cceclust.bench.features.BEST_WEIGHT_DECAYS", (1.0, 1e6))
     monkeypatch.setattr("cceclust.bench.features.BEST_LEARNING_RATES", (1e-7,))
-    monkeypatch.setattr("cceclust.bench.features.BEST_FAIRNESS", {})
+    monkeypatch.setattr("cceclust.bench.features.BEST_PARAMETERS", {"sela": {"sharpness": (5.0, 25.0)}})
     (best,) = compare_methods(*blobs, methods=["sela"], preset="best", n_trials=1)
     assert best.settings["learning_rate"] == 1e-7
     single = compare_methods(*blobs, methods=["sela"], n_trials=1)[0]
