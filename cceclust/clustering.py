@@ -153,8 +153,10 @@ def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[
     wanted = getattr(estimator, "n_neighbors", 0)
     if features.neighbors is None or wanted == 0 or isinstance(rows, FileRows):
         return None
-    # A file may hold more neighbours than are asked for; the nearest come first.
-    return features.neighbors if wanted == "auto" else features.neighbors[:, :wanted]
+    if wanted == "auto":
+        return features.neighbors
+    # Of more neighbours than are asked for, the nearest come first; where there are fewer, a search finds enough.
+    return features.neighbors[:, :wanted] if wanted <= features.neighbors.shape[1] else None
 
 
 def find_neighbors(

@@ -21,7 +21,6 @@ from cceclust.training.diagnostics import STILL_FALLING
 from cceclust.training.engine import EpochReport
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
-from cceclust.training.spectrum import Spectrum
 from cceclust.training.supervision import Supervision, seeds_in_memory
 from cceclust.validation import check_count, check_positive
 
@@ -271,9 +270,9 @@ n_features_in_, feature_names_in_
         return self._self_labeler()._make_objective(prior)
 
     def _companions(
-        self, rows: Rows, n_clusters: int, spectrum: Spectrum, neighbors: Any, weights: NDArray[Any]
+        self, rows: Rows, neighbors: Any, weights: NDArray[Any], *, crowded: bool
     ) -> NDArray[np.intp] | None:
-        return self._self_labeler()._companions(rows, n_clusters, spectrum, neighbors, weights)
+        return self._self_labeler()._companions(rows, neighbors, weights, crowded=crowded)
 
     def _validated_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
         """Check X as scikit-learn does, and that there are labels."""

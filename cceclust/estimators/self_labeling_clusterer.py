@@ -15,15 +15,14 @@ from cceclust.neighbors import as_neighbors, nearest_neighbors
 from cceclust.pseudo_labels import Solver
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
-from cceclust.training.spectrum import Spectrum
 from cceclust.validation import check_count, check_non_negative
 
 __all__ = ["SelfLabelingClusterer"]
 
 AUTOMATIC_NEIGHBORS = 10
-# Few rows need neighbours where they are wide enough to be separated in any way; in few directions, neighbours only
-# blur the borders.
-FEWEST_ROWS, FEWEST_NARROW_ROWS = 100, 1000
+# In many directions a few rows can be divided in any way, and neighbours keep heads from it; where clusters are crowded
+# into few directions, neighbours of a few rows only blur the borders.
+FEWEST_ROWS, FEWEST_CROWDED_ROWS = 100, 1000
 # Above, the graph's memory begins to count.
 MOST_ROWS = 500_000
 
@@ -68,7 +67,7 @@ class SelfLabelingClusterer(SoftmaxClusterer):
         return self.fit_rows(rows, sample_weight=sample_weight, neighbors=neighbors)
 
     def _companions(
-        self, rows: Rows, n_clusters: int, spectrum: Spectrum, neighbors: Any, weights: NDArray[Any]
+        self, rows: Rows, neighbors: Any, weights: NDArray[Any], *, crowded: bool
     ) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label: those given, those found, or none."""
         check_non_negative(self.neighbor_weight, "neighbor_weight")
@@ -85,7 +84,7 @@ class SelfLabelingClusterer(SoftmaxClusterer):
         kept = np.flatnonzero(weights > 0)
         n_neighbors = self.n_neighbors
         if n_neighbors == "auto":
-            fewest = FEWEST_ROWS if spectrum.room_for(n_clusters) == 1 else FEWEST_NARROW_ROWS
+            fewest = FEWEST_CROWDED_ROWS if crowded else FEWEST_ROWS
             if isinstance(rows, SparseRows) or not fewest <= len(kept) <= MOST_ROWS:
                 return None
             n_neighbors = AUTOMATIC_NEIGHBORS

@@ -93,7 +93,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         return partial(random_heads, space=space, n_clusters=n_clusters, size=size)
 
     def _companions(
-        self, rows: Rows, n_clusters: int, spectrum: Spectrum, neighbors: Any, weights: NDArray[Any]
+        self, rows: Rows, neighbors: Any, weights: NDArray[Any], *, crowded: bool
     ) -> NDArray[np.intp] | None:
         """Return the rows that share each row's pseudo-label; none where there are no pseudo-labels."""
         if neighbors is not None:
@@ -131,7 +131,8 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             plan = self._with_weight_decay(plan, spectrum)
             companions = None
             if self_labeling:
-                companions = self._companions(space.rows, n_clusters, spectrum, neighbors, weights)
+                crowded = spectrum.room_for(n_clusters) < 1
+                companions = self._companions(space.rows, neighbors, weights, crowded=crowded)
             if supervision is not None:
                 plan = with_stable_steps(plan, space.rows, taught, space.standardization, seed)
             refuse_growing_weights(plan)

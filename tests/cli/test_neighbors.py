@@ -1,0 +1,91 @@
+"""``cceclust neighbors``: the graph goes into the feature file, once, and ``fit`` uses it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from cceclust import nearest_neighbors
+from cceclust.cli.main import run
+from cceclust.files import open_features, write_features
+
+
+def neighbors(path: Path, *options: object) -> int:
+    return run(["neighbors", str(path), *map(str, options)])
+
+
+def test_the_graph_is_that_of_the_function(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert neighbors(small_features, "--neighbors", 4) == 0
+    assert capsys.readouterr().out == f"Wrote 4 neighbours for each of 120 rows into {small_features}\n"
+    with open_features(small_features) as features:
+        np.testing.assert_array_equal(features.neighbors, nearest_neighbors(features.array(), 4))
+        assert features.labels is not None
+
+
+def test_json(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert neighbors(small_features, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(small_features), "rows": 120, "neighbors": 10}
+
+
+def test_a_second_graph_needs_force(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
+    before = small_features.read_bytes()
+    assert neighbors(small_features, "--neighbors", 5) == 1
+    assert "--force" in capsys.readouterr().err
+    assert small_features.read_bytes() == before
+    assert neighbors(small_features, "--neighbors", 5, "--force", "--quiet") == 0
+    with open_features(small_features) as features:
+        assert features.neighbors.shape == (120, 5)
+
+
+def test_fit_uses_the_graph_and_searches_only_for_more(
+    small_features: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+
+    def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
+        searched.append(n_neighbors)
+        return nearest_neighbors(matrix, n_neighbors, **options)
+
+    monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
+    bare = shutil.copy(small_features, tmp_path / "bare.h5")
+    assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
+    fit = ["fit", "-k", "3", "--restarts", "2", "--epochs", "20", "--quiet", "--force"]
+    for wanted in ("auto", "2", "4"):
+        assert run([*fit, str(small_features), "--neighbors", wanted]) == 0
+    assert searched == []
+    assert run([*fit, str(small_features), "--neighbors", "6"]) == 0
+    assert run([*fit, str(bare), "--neighbors", "4"]) == 0
+    assert searched == [6, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [(("--neighbors", 120), 1, "fewer than the 120 rows"), (("--neighbors", 0), 2, "--neighbors")],
+)
+def test_impossible_numbers(
+    small_features: Path, options: tuple[object, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = small_features.read_bytes()
+    assert neighbors(small_features, *options) == code
+    assert message in capsys.readouterr().err
+    assert small_features.read_bytes() == before
+
+
+def test_files_that_hold_no_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", np.eye(30))
+    assert neighbors(tmp_path / "x.npy") == 1
+    assert ".npy" in capsys.readouterr().err
+    write_features(tmp_path / "x.h5", np.eye(30, dtype=np.float32))
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        file["features"][7, 0] = np.nan
+    assert neighbors(tmp_path / "x.h5") == 1
+    assert "first in row 7" in capsys.readouterr().err
+    assert neighbors(tmp_path / "nowhere.h5") == 1
+    assert "nowhere.h5" in capsys.readouterr().err
