@@ -18,8 +18,8 @@ __all__ = ["Spectrum", "leading_axes", "measure_spectrum", "principal_variances"
 ROWS_FOR_SPECTRUM = 1000
 # Directions beyond those that hold this part of the variance are noise.
 PART_THAT_COUNTS = 0.95
-# With so many directions a cluster, any cluster can be told from all others by a step in a direction of its own.
-DIRECTIONS_PER_CLUSTER = 4
+# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded.
+DIRECTIONS_FOR_A_CLUSTER = 4
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Spectrum:
         return 1 + int(np.searchsorted(parts, PART_THAT_COUNTS * parts[-1]))
 
     def room_for(self, n_clusters: int) -> float:
-        """Return 1 if every cluster has directions of its own, and less the more clusters share them."""
-        return min(1.0, self.n_directions / (DIRECTIONS_PER_CLUSTER * n_clusters))
+        """Return 1 if clusters have room, and less the more they are crowded into few directions."""
+        return min(1.0, self.n_directions / max(1, DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)))
 
 
 def measure_spectrum(

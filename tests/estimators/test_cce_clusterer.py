@@ -329,7 +329,7 @@ class TestPartialFit:
 class TestWeightsAndPrior:
     def test_weights_count_as_repetitions(self) -> None:
         X, counts = blobs()[:90], 1 + np.arange(90) % 3
-        settings: dict[str, Any] = {"batch_size": 1000, "max_epochs": 60, "tol": 0.0}
+        settings: dict[str, Any] = {"batch_size": 1000, "max_epochs": 60, "tol": 0.0, "n_neighbors": 0}
         weighted = clusterer(**settings).fit(X, sample_weight=counts)
         repeated = clusterer(**settings).fit(np.repeat(X, counts, axis=0))
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
