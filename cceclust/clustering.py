@@ -122,6 +122,7 @@ def fit_features(
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
         "agreeing_restarts": getattr(estimator, "n_agreeing_", None),
         "weight_decay": getattr(estimator, "weight_decay_", None),
+        "n_components": getattr(estimator, "n_components_", None),
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),
     }

@@ -22,6 +22,10 @@ REORDERING = {"reassoc", "contract", "arcp", "nsz"}
 def compiled(*, reorder_sums: bool = False, **options: Any) -> Callable[[Function], Function]:
     """Compile a function with numba: without the interpreter's lock, cached on disk.
 
+    A compiled function that is called by another must be compiled with ``inline="always"``. Otherwise there are two
+    copies of it, and whether the one or the other runs, with sums in another order, depends on whether the caller comes
+    from the cache: the first run after an installation would differ from all later ones in the last bits.
+
     Parameters
     ----------
     reorder_sums : bool

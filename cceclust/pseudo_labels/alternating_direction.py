@@ -35,6 +35,7 @@ from cceclust.validation import (
 __all__ = ["AlternatingDirectionSolver", "alternating_direction_stack"]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
+part = compiled(reorder_sums=True, error_model="numpy", inline="always")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ def alternating_direction_stack(
         iterations[restart] = done
 
 
-@kernel
+@part
 def _prepare(
     sigma: FloatArray,
     labels: FloatArray,
@@ -164,7 +165,7 @@ def _prepare(
             labels[k, i] = max(labels[k, i], lift)
 
 
-@kernel
+@part
 def _iterate(sharp: FloatArray, labels: FloatArray, prior: FloatArray, mean: FloatArray, total: FloatArray) -> None:
     """y ∝ y · σ^(1/λ) · u / ȳ; what the prior allows is kept above 0."""
     n_clusters, n_points = labels.shape
@@ -187,7 +188,7 @@ def _iterate(sharp: FloatArray, labels: FloatArray, prior: FloatArray, mean: Flo
             y[i] = value if value > lift else lift
 
 
-@kernel
+@part
 def _evaluate(
     cost: FloatArray,
     labels: FloatArray,

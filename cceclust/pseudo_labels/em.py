@@ -46,6 +46,7 @@ __all__ = ["EMSolver", "EMWorkspace", "em_stack", "em_workspace", "estimate_pseu
 
 # Without Python's check for division by zero, which would keep the loops from being vectorised.
 kernel = compiled(reorder_sums=True, error_model="numpy")
+part = compiled(reorder_sums=True, error_model="numpy", inline="always")
 
 # Places in EMWorkspace.limits:
 # the smallest normal number;
@@ -253,7 +254,7 @@ def em_stack(
         iterations[restart] = done
 
 
-@kernel
+@part
 def _prepare(
     sigma: FloatArray,
     labels: FloatArray,
@@ -298,7 +299,7 @@ def _prepare(
         workspace.mean_pseudo_label[k] = mean
 
 
-@kernel
+@part
 def _attract(prior: FloatArray, fairness: float, workspace: EMWorkspace) -> None:
     """E-step: λ u_k / ȳ_k, by which y becomes a. ȳ is set to 0 for the next sum."""
     attraction = workspace.per_cluster[0]
@@ -309,7 +310,7 @@ def _attract(prior: FloatArray, fairness: float, workspace: EMWorkspace) -> None
         mean[k] = 0.0
 
 
-@kernel
+@part
 def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
     """Replace y by the M-step's minimiser for a = attraction · y, not yet normalised, and note its sum."""
     n_clusters = labels.shape[0]
@@ -376,7 +377,7 @@ def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int)
             total[i] += y[i]
 
 
-@kernel
+@part
 def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
     """Bring the points' sums from nearly 1 to 1 and add the points to ȳ."""
     one = labels.dtype.type(1)
@@ -405,7 +406,7 @@ def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, 
         workspace.mean_pseudo_label[k] += mean
 
 
-@kernel
+@part
 def _loss(
     sigma: FloatArray,
     labels: FloatArray,

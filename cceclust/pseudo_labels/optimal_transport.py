@@ -29,6 +29,7 @@ from cceclust.validation import (
 __all__ = ["OptimalTransportSolver", "sinkhorn_stack"]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
+part = compiled(reorder_sums=True, error_model="numpy", inline="always")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ def sinkhorn_stack(
         iterations[restart] = done
 
 
-@kernel
+@part
 def _sharpen(sigma: FloatArray, sharp: FloatArray, sharpness: float, largest: FloatArray) -> None:
     """(σ / σ_max)^s, kept above 0 so that every column can be scaled to its size."""
     n_clusters, n_points = sigma.shape
@@ -155,7 +156,7 @@ def _sharpen(sigma: FloatArray, sharp: FloatArray, sharpness: float, largest: Fl
             sharp[k, i] = max((sigma[k, i] / largest[i]) ** power, floor)
 
 
-@kernel
+@part
 def _scale_rows(sharp: FloatArray, column_scale: FloatArray, per_point: FloatArray) -> None:
     """β: every point sums to 1."""
     n_clusters, n_points = sharp.shape
@@ -174,7 +175,7 @@ def _scale_rows(sharp: FloatArray, column_scale: FloatArray, per_point: FloatArr
         row_scale[i] = one / total[i]
 
 
-@kernel
+@part
 def _scale_columns(
     sharp: FloatArray, prior: FloatArray, weights: FloatArray, column_scale: FloatArray, per_point: FloatArray
 ) -> float:
@@ -197,7 +198,7 @@ def _scale_columns(
     return off
 
 
-@kernel
+@part
 def _apply(labels: FloatArray, column_scale: FloatArray, per_point: FloatArray) -> None:
     n_clusters, n_points = labels.shape
     row_scale = per_point[1]
@@ -208,7 +209,7 @@ def _apply(labels: FloatArray, column_scale: FloatArray, per_point: FloatArray) 
             row[i] *= scale * row_scale[i]
 
 
-@kernel
+@part
 def _round(labels: FloatArray, per_point: FloatArray) -> None:
     """One-hot at the first of the largest entries."""
     n_clusters, n_points = labels.shape
@@ -229,7 +230,7 @@ def _round(labels: FloatArray, per_point: FloatArray) -> None:
             row[i] = 1 if winner[i] == k else 0
 
 
-@kernel
+@part
 def _cross_entropy(sigma: FloatArray, labels: FloatArray, weights: FloatArray) -> float:
     """Mean of H(y, σ), with probabilities of 0 counted as the smallest number."""
     n_clusters, n_points = sigma.shape

@@ -32,6 +32,7 @@ from cceclust.validation import (
 __all__ = ["PGDSolver", "pgd_stack"]
 
 kernel = compiled(reorder_sums=True, error_model="numpy")
+part = compiled(reorder_sums=True, error_model="numpy", inline="always")
 
 # Points solved together: their running sums stay in the first-level cache.
 BLOCK = 256
@@ -144,7 +145,7 @@ def pgd_stack(
         iterations[restart] = done
 
 
-@kernel
+@part
 def _evaluate(
     sigma: FloatArray,
     labels: FloatArray,
@@ -185,7 +186,7 @@ def _evaluate(
     return loss
 
 
-@kernel
+@part
 def _step(
     sigma: FloatArray,
     labels: FloatArray,
@@ -212,7 +213,7 @@ def _step(
         _project(labels[:, start:stop], per_point[:, start:stop])
 
 
-@kernel
+@part
 def _project(labels: FloatArray, per_point: FloatArray) -> None:
     """Project every point onto the simplex."""
     n_clusters, n = labels.shape
