@@ -31,6 +31,7 @@ from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.neighbors import nearest_neighbors
+from cceclust.training.components import COMPONENTS
 from cceclust.training.engine import EpochReport
 from cceclust.training.heads import row_logits
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
@@ -165,7 +166,7 @@ def find_neighbors(
     n_neighbors: int = 10,
     *,
     dataset: str | None = None,
-    n_components: int = 256,
+    n_components: int = COMPONENTS,
     seed: int = 0,
     force: bool = False,
     on_block: Callable[[int, int], None] | None = None,
@@ -181,7 +182,7 @@ def find_neighbors(
     dataset : str, optional
         As in :func:`cceclust.files.open_features`.
     seed : int
-        Decides the sample that the components are found on.
+        Decides the samples that components and cells are found on.
     force : bool
         Replace neighbours that are there already.
 

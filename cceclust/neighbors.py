@@ -19,13 +19,13 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
+from cceclust.training.components import COMPONENTS, ROWS_FOR_COMPONENTS
+from cceclust.training.rows import in_memory
 from cceclust.training.spectrum import leading_axes
-from cceclust.validation import thread_count
+from cceclust.validation import check_count, thread_count
 
 __all__ = ["as_neighbors", "nearest_neighbors"]
 
-COMPONENTS = 256
-ROWS_FOR_COMPONENTS = 2000
 # The rows that each row is compared with: all of them, or those of the nearest cells that hold so many together.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
 ROWS_COMPARED = 5000
@@ -80,14 +80,17 @@ def nearest_neighbors(
     >>> nearest_neighbors(X, 1).ravel()
     array([1, 0, 3, 2], dtype=int32)
     """
+    # Of whole numbers, too, the components are fractions.
+    rows = in_memory(X if sparse.issparse(X) else np.asarray(X))
+    X = rows.matrix.astype(rows.dtype, copy=False)
     n_samples = X.shape[0]
+    check_count(n_components, "n_components", 1)
     if not 1 <= n_neighbors < n_samples:
         raise InputError(f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the {n_samples} rows")
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
         directions = unit_rows(X, n_components, random_state)
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
-        if not np.isfinite(directions).all():
-            raise InputError("features contain NaN or infinity; remove or impute these rows")
+        refuse_what_is_not_finite(directions)
         if n_compared is None:
             n_compared = n_samples if n_samples <= MOST_ROWS_FOR_ALL_PAIRS else ROWS_COMPARED
         # The row itself is one of those it is compared with.
@@ -126,6 +129,7 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         sample = np.random.default_rng(random_state).permutation(n_samples)[:ROWS_FOR_COMPONENTS]
         sampled = X[np.sort(sample)]
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
+        refuse_what_is_not_finite(dense)
         mean = dense.mean(axis=0)
         axes = leading_axes(dense - mean, n_components, random_state)
         rows, centre = np.asarray(X @ axes.T.astype(X.dtype)), axes @ mean
@@ -139,6 +143,12 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
         directions[start : start + ROWS_IN_A_CELL] = as_unit_length(block)
     return directions
+
+
+def refuse_what_is_not_finite(rows: NDArray[Any]) -> None:
+    """Raise if there is NaN or infinity in some rows."""
+    if not np.isfinite(rows).all():
+        raise InputError("features contain NaN or infinity; remove or impute these rows")
 
 
 def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:
@@ -179,7 +189,7 @@ def consecutive_cells(n_samples: int) -> Cells:
 
 def cells_around_centres(directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor) -> Cells:
     """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
-    n_samples, n_centres = len(directions), len(directions) // ROWS_IN_A_CELL
+    n_samples, n_centres = len(directions), max(1, len(directions) // ROWS_IN_A_CELL)
     sample = directions[np.random.default_rng(random_state).permutation(n_samples)[: SAMPLE_IN_A_CELL * n_centres]]
     centres = sample[:n_centres]
     for _ in range(ROUNDS_FOR_CENTRES):

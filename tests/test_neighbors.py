@@ -138,7 +138,24 @@ def test_graphs_that_do_not_fit_are_refused(graph, message):
         as_neighbors(graph, 4)
 
 
-def test_rows_with_nan_are_refused(rows):
+@pytest.mark.parametrize("n_components", [10, 256])
+def test_rows_with_nan_are_refused(rows, n_components):
     rows[3, 4] = np.nan
     with pytest.raises(InputError, match="NaN or infinity"):
-        nearest_neighbors(rows, 2)
+        nearest_neighbors(rows, 2, n_components=n_components)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, np.ndarray.tolist, sparse.csr_array])
+def test_whole_numbers_have_the_neighbours_of_fractions(rows, convert):
+    counts = np.rint(40 * rows).astype(np.uint8)
+    expected = nearest_neighbors(counts.astype(np.float32), 5, n_components=10)
+    assert recall(nearest_neighbors(convert(counts), 5, n_components=10), expected) > 0.99
+
+
+def test_few_rows_in_one_cell(rows):
+    assert np.array_equal(nearest_neighbors(rows[:200], 5, n_compared=50), nearest_neighbors(rows[:200], 5))
+
+
+def test_impossible_numbers_of_components_are_refused(rows):
+    with pytest.raises(InputError, match="n_components=0"):
+        nearest_neighbors(rows, 2, n_components=0)

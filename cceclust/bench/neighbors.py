@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
-from cceclust.neighbors import nearest_neighbors
+from cceclust.neighbors import ROWS_COMPARED, nearest_neighbors
 from cceclust.scoring import clustering_accuracy
 
 __all__ = ["GraphResult", "compare_graphs"]
 
 ROWS_FOR_RECALL = 2000
-# Rows that each row is compared with where cells save comparisons; see cceclust.nearest_neighbors.
-ROWS_COMPARED = 5000
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def compare_graphs(
         if n < n_features:
             searches[f"{n} components"] = {"n_components": n, "n_compared": n_samples}
     if n_samples > ROWS_COMPARED:
-        most = min(components[-1], n_features)
+        most = min(max(components), n_features)
         searches[f"{most} components, cells"] = {"n_components": most, "n_compared": ROWS_COMPARED}
     sample = np.random.default_rng(0).permutation(len(features))[:ROWS_FOR_RECALL]
     exact: NDArray[Any] | None = None

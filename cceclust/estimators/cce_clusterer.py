@@ -56,9 +56,10 @@ class CCEClusterer(SelfLabelingClusterer):
     n_components : int or "auto", default="auto"
         Train on so many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as
-        many features: clusters come out as good, several times faster. `coef_` is for the features in any case.
+        many features: clusters come out as good, several times faster. `coef_` is for the features in any case, and
+        `partial_fit` always trains on them.
     n_init : int, default=10
-        Number of heads that start from different random weights.
+        Number of heads, each with a start of its own.
     max_epochs : int or "auto", default="auto"
         How often each row is seen at most. "auto" makes about 800 steps, and at least 10 epochs.
     tol : float, default=1e-4

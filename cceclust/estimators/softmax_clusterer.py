@@ -17,7 +17,7 @@ from cceclust.errors import InputError
 from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_head import SoftmaxHead
 from cceclust.training.components import TrainingSpace, projected, worthwhile_components
-from cceclust.training.engine import EpochReport
+from cceclust.training.engine import EpochReport, TrainingPlan
 from cceclust.training.heads import HeadStack
 from cceclust.training.rows import ArrayRows, Rows
 from cceclust.training.spectrum import Spectrum
@@ -88,6 +88,13 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.labels_ = self._diagnose(rows, self._prior(self.n_clusters, rows.dtype), weights)
         return self
 
+    def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
+        if self.init not in ("auto", "random", "k-means++"):
+            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means++'")
+        if self.n_components != "auto":
+            check_count(self.n_components, "n_components", 0)
+        return super()._plan(n_clusters, n_rows)
+
     def _training_space(
         self, rows: Rows, n_clusters: int, standardization: Standardization, weights: NDArray[Any], *, seed: int
     ) -> TrainingSpace:
@@ -97,7 +104,6 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             suitable = isinstance(rows, ArrayRows) and self.standardize
             n_components = worthwhile_components(rows.shape[1], n_clusters) if suitable else 0
         else:
-            check_count(self.n_components, "n_components", 0)
             n_components = self.n_components
         if not 0 < n_components < rows.shape[1]:
             space = TrainingSpace.of_rows(rows, standardization)
@@ -118,9 +124,11 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         supervision: Supervision | None,
     ) -> Callable[[int, np.random.Generator], HeadStack]:
         """Return what makes heads to start from: around rows if asked to, or where clusters are crowded."""
-        if self.init not in ("auto", "random", "k-means++"):
-            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means++'")
-        if self.init == "k-means++" or (self.init == "auto" and spectrum.room_for(n_clusters) < 1):
+        n_rows = int((weights > 0).sum())
+        if self.init == "k-means++" and n_rows < n_clusters:
+            raise InputError(f"init='k-means++' needs a row for each of {n_clusters} clusters; got {n_rows}")
+        crowded = spectrum.room_for(n_clusters) < 1 and n_rows >= n_clusters
+        if self.init == "k-means++" or (self.init == "auto" and crowded):
             return partial(
                 heads_around_rows, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
             )

@@ -159,8 +159,12 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
                 n_threads=n_threads,
             )
         best = int(np.argmin(evaluation.losses))
+        with np.errstate(over="ignore", invalid="ignore"):
+            coef, intercept = space.raw_heads(heads.weights[best], heads.biases[best])
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise InputError(f"features vary by {standardization.scale:g}, too little for {rows.dtype}; rescale them")
         self.n_features_in_ = rows.shape[1]
-        self.coef_, self.intercept_ = space.raw_heads(heads.weights[best], heads.biases[best])
+        self.coef_, self.intercept_ = coef, intercept
         self.losses_, self.loss_ = evaluation.losses, float(evaluation.losses[best])
         self.loss_curves_, self.loss_curve_ = heads.loss_curves, heads.loss_curves[best]
         self.n_iter_ = heads.loss_curves.shape[1]

@@ -18,8 +18,10 @@ __all__ = ["Spectrum", "leading_axes", "measure_spectrum", "principal_variances"
 ROWS_FOR_SPECTRUM = 1000
 # Directions beyond those that hold this part of the variance are noise.
 PART_THAT_COUNTS = 0.95
-# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded.
+# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded;
+# but in many directions there is room for any number.
 DIRECTIONS_FOR_A_CLUSTER = 4
+MANY_DIRECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Spectrum:
 
     def room_for(self, n_clusters: int) -> float:
         """Return 1 if clusters have room, and less the more they are crowded into few directions."""
-        return min(1.0, self.n_directions / max(1, DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)))
+        wanted = min(max(1, DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)), MANY_DIRECTIONS)
+        return min(1.0, self.n_directions / wanted)
 
 
 def measure_spectrum(
@@ -112,7 +115,8 @@ def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray
     >>> np.abs(axes).round(3)
     array([[1., 0.]], dtype=float32)
     """
-    # Their order of magnitude may be beyond that of float32, which is precise enough for directions.
+    # Their order of magnitude may be beyond that of float32.
     spread = np.abs(centred).max() or 1.0
-    scaled = (centred / spread).astype(np.float32)
-    return np.asarray(randomized_svd(scaled, min(count, *scaled.shape), n_iter=2, random_state=seed)[2])
+    scaled, n_axes = (centred / spread).astype(np.float32), min(count, *centred.shape)
+    # Normalised between iterations, small directions are not lost beside one that is a hundred times larger.
+    return np.asarray(randomized_svd(scaled, n_axes, n_iter=2, power_iteration_normalizer="LU", random_state=seed)[2])

@@ -105,6 +105,11 @@ class TestStart:
             model.partial_fit(piece)
         assert accuracy(model.predict(blobs())) > 0.95
 
+    def test_a_first_piece_of_fewer_rows_than_clusters_starts_at_random(self) -> None:
+        assert clusterer(5).partial_fit(blobs()[:3]).coef_.shape == (5, 6)
+        with pytest.raises(InputError, match="needs a row for each of 5 clusters; got 3"):
+            clusterer(5, init="k-means++").partial_fit(blobs()[:3])
+
     def test_rows_without_weight_are_not_drawn(self) -> None:
         X = np.concatenate([blobs(), np.full((50, 6), 1e3)])
         weights = np.concatenate([np.ones(300), np.zeros(50)])
@@ -440,6 +445,11 @@ class TestBadInput:
         with pytest.raises(InputError, match=name) as caught:
             clusterer().set_params(**{name: value}).fit(blobs())
         assert repr(value) in str(caught.value)
+
+    def test_features_too_small_for_their_type_are_refused(self) -> None:
+        X = 1e-40 * np.random.default_rng(0).normal(size=(300, 1100))
+        with pytest.raises(InputError, match="too little for float32; rescale them"):
+            clusterer(max_epochs=2).fit(X.astype(np.float32))
 
     def test_divergence_is_told(self) -> None:
         with pytest.raises(InputError, match="training diverges with learning_rate=100 and weight_decay=1; lower them"):

@@ -31,6 +31,12 @@ def test_axes_are_the_leading_singular_vectors():
     np.testing.assert_allclose(np.abs(axes @ expected.T), np.eye(3), atol=1e-3)
 
 
+def test_small_directions_are_found_beside_a_large_one():
+    rows = np.random.default_rng(0).normal(size=(500, 60)) * np.array([3000, 1, 1, 1, *[0.05] * 56])
+    axes = leading_axes(rows, 4, seed=0)
+    assert np.linalg.norm(axes[:, :4]) ** 2 > 3.9
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_head_says_the_same_of_components_and_of_features(dtype):
     matrix = flat_rows(dtype)

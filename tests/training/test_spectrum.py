@@ -46,6 +46,7 @@ def test_directions_that_hold_nearly_nothing_do_not_count(variances, n_direction
 
 
 def test_room_falls_with_the_number_of_clusters():
+    assert Spectrum(np.ones(70)).room_for(1000) == 1
     spectrum = Spectrum(np.ones(10))
     assert [spectrum.room_for(k) for k in (1, 2, 4, 7, 12)] == [1.0, 1.0, 1.0, 0.5, 0.25]
 
