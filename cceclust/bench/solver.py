@@ -222,7 +222,7 @@ def _row_loop_over_kernel(probabilities: FloatArray, fairness: float, n_iteratio
     return float(np.median(ratios))
 
 
-@compiled(reorder_sums=True, error_model="numpy")
+@compiled(error_model="numpy")
 def em_row_by_row(
     probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.float64], fairness: float, n_iterations: int
 ) -> None:

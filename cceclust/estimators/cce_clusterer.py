@@ -35,7 +35,7 @@ class CCEClusterer(SelfLabelingClusterer):
         u: the expected part of each cluster, for unbalanced data. Uniform by default.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
-        their leading principal components, and less where clusters are crowded.
+        their leading principal components, less for more than ten clusters, and less where clusters are crowded.
     learning_rate : float, default=0.5
         Step size at the start.
     learning_rate_schedule : {"cosine", "constant"}, default="cosine"

@@ -34,8 +34,8 @@ from cceclust.validation import (
 
 __all__ = ["AlternatingDirectionSolver", "alternating_direction_stack"]
 
-kernel = compiled(reorder_sums=True, error_model="numpy")
-part = compiled(reorder_sums=True, error_model="numpy", inline="always")
+kernel = compiled(error_model="numpy")
+part = compiled(error_model="numpy", inline="always")
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,8 +45,8 @@ from cceclust.validation import (
 __all__ = ["EMSolver", "EMWorkspace", "em_stack", "em_workspace", "estimate_pseudo_labels"]
 
 # Without Python's check for division by zero, which would keep the loops from being vectorised.
-kernel = compiled(reorder_sums=True, error_model="numpy")
-part = compiled(reorder_sums=True, error_model="numpy", inline="always")
+kernel = compiled(error_model="numpy")
+part = compiled(error_model="numpy", inline="always")
 
 # Places in EMWorkspace.limits:
 # the smallest normal number;

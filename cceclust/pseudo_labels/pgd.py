@@ -31,8 +31,8 @@ from cceclust.validation import (
 
 __all__ = ["PGDSolver", "pgd_stack"]
 
-kernel = compiled(reorder_sums=True, error_model="numpy")
-part = compiled(reorder_sums=True, error_model="numpy", inline="always")
+kernel = compiled(error_model="numpy")
+part = compiled(error_model="numpy", inline="always")
 
 # Points solved together: their running sums stay in the first-level cache.
 BLOCK = 256

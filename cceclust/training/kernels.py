@@ -45,7 +45,7 @@ def add_moments(
             squares[j] += weight * value * value
 
 
-@compiled(reorder_sums=True, error_model="numpy")
+@compiled(error_model="numpy")
 def to_collision_gradient(
     stack: FloatArray, first: int, pseudo_labels: FloatArray, weights: FloatArray, factor: float
 ) -> None:
@@ -75,7 +75,7 @@ def to_collision_gradient(
                 row[first + i] *= scale * weights[i] * (one - share)
 
 
-@compiled(reorder_sums=True, error_model="numpy")
+@compiled(error_model="numpy")
 def to_shannon_gradient(
     stack: FloatArray, first: int, pseudo_labels: FloatArray, weights: FloatArray, factor: float
 ) -> None:

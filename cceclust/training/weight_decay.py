@@ -15,6 +15,9 @@ __all__ = ["automatic_weight_decay", "suitable_weight_decay"]
 
 # Chosen on several data sets, from 4 to 2048 dimensions: see docs/defaults.md.
 DECAY_PER_DEVIATION = 0.045
+# Each cluster is taught by its part of the rows, against a decay that does not know of it: with more clusters than the
+# multiple above was chosen with, the decay must fall as that part does.
+CLUSTERS_OF_THE_CHOICE = 10
 # K clusters are told apart along K − 1 directions; beyond some, the mean hardly changes.
 MOST_DIRECTIONS = 20
 
@@ -28,7 +31,8 @@ def automatic_weight_decay(spectrum: Spectrum, n_clusters: int) -> float:
     are close to each other, and only large weights tell them apart.
     """
     leading = spectrum.variances[: min(max(n_clusters - 1, 1), MOST_DIRECTIONS)]
-    return float(DECAY_PER_DEVIATION * np.sqrt(leading.mean()) * spectrum.room_for(n_clusters))
+    part = min(1.0, CLUSTERS_OF_THE_CHOICE / n_clusters)
+    return float(DECAY_PER_DEVIATION * np.sqrt(leading.mean()) * part * spectrum.room_for(n_clusters))
 
 
 def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:
