@@ -19,10 +19,11 @@ CACHE_ON_DISK = os.environ.get("CCECLUST_NUMBA_CACHE", "1") != "0"
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function with numba: without the interpreter's lock, cached on disk.
 
-    Sums keep their order (no fast-math): with it, loops that are vectorised or not, as their operands happen to lie in
-    memory, gave other last bits from run to run. And a compiled function that is called by another must be compiled
-    with ``inline="always"``: otherwise there are two copies of it, and which one runs depends on whether the caller
-    comes from the cache.
+    Sums keep their order: with fast-math, the compiler may vectorise a sum or not as its operands lie in memory, and
+    the last bits change from fit to fit. Where a running sum is too slow, see :mod:`cceclust.pseudo_labels.summation`.
+
+    A compiled function that is called by another must be compiled with ``inline="always"``: otherwise there are two
+    copies of it, and which one runs depends on whether the caller comes from the cache.
 
     Parameters
     ----------

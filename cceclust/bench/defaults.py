@@ -36,6 +36,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "10 iterations": {"solver_iterations": 10},
     "50 iterations": {"solver_iterations": 50},
     "3 restarts": {"n_init": 3},
+    "one start": {"n_init": 1},
+    "one start, no neighbours": {"n_init": 1, "n_neighbors": 0},
     "batches of 500": {"batch_size": 500},
     "random start": {"init": "random"},
     "k-means++ start": {"init": "k-means++"},

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
     as_prior,
@@ -125,12 +126,12 @@ def alternating_direction_stack(
     for restart in range(probabilities.shape[0]):
         labels = pseudo_labels[restart]
         _prepare(probabilities[restart], labels, prior, fairness, cost, sharp, total)
-        loss = _evaluate(cost, labels, prior, weights, fairness, mean)
+        loss = _evaluate(cost, labels, prior, weights, fairness, mean, total)
         done = 0
         while done < max_iter:
             _iterate(sharp, labels, prior, mean, total)
             previous = loss
-            loss = _evaluate(cost, labels, prior, weights, fairness, mean)
+            loss = _evaluate(cost, labels, prior, weights, fairness, mean, total)
             done += 1
             if tol > 0 and previous - loss <= tol * loss:
                 break
@@ -196,6 +197,7 @@ def _evaluate(
     weights: FloatArray,
     fairness: float,
     mean: FloatArray,
+    terms: FloatArray,
 ) -> float:
     """Return the loss and leave ȳ in `mean`."""
     n_clusters, n_points = labels.shape
@@ -203,14 +205,13 @@ def _evaluate(
     for k in range(n_clusters):
         y = labels[k]
         price = cost[k]
-        size = 0.0
-        fit = 0.0
         for i in range(n_points):
-            share = weights[i] * y[i]
-            size += share
-            fit += share * price[i]
+            terms[i] = weights[i] * y[i]
+        size = float(sum_in_pairs(terms))
+        for i in range(n_points):
+            terms[i] = weights[i] * y[i] * price[i]
         mean[k] = size
-        loss += fit
+        loss += sum_in_pairs(terms)
         if fairness * size > 0:
             loss += fairness * size * np.log(size / prior[k])
     return loss

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
+from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
     as_prior,
@@ -273,6 +274,7 @@ def _prepare(
     largest = workspace.per_point[0]
     ties = workspace.per_point[1]
     delta = workspace.per_point[2]
+    terms = workspace.per_point[3]
     for i in range(n_points):
         largest[i] = smallest
         ties[i] = zero
@@ -292,11 +294,10 @@ def _prepare(
         lift = floor if fairness * prior[k] > 0 else zero
         workspace.per_cluster[1, k] = lift
         row = labels[k]
-        mean = 0.0
         for i in range(n_points):
             row[i] = row[i] if row[i] > lift else lift
-            mean += weights[i] * row[i]
-        workspace.mean_pseudo_label[k] = mean
+            terms[i] = weights[i] * row[i]
+        workspace.mean_pseudo_label[k] = sum_in_pairs(terms)
 
 
 @part
@@ -394,16 +395,16 @@ def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, 
         rootless = total[i] < one and delta[i] <= bound[i]
         scale[i] = one if rootless else one / total[i]
         missing[i] = (one - total[i]) / ties[i] if rootless else zero
+    terms = bound  # not needed any more
     for k in range(labels.shape[0]):
         y = labels[k, start:stop]
         gap = workspace.gap[k, start:stop]
         lift = workspace.per_cluster[1, k]
-        mean = zero
         for i in range(n):
             value = y[i] * scale[i] + (missing[i] if gap[i] == zero else zero)
             y[i] = value if value > lift else lift
-            mean += weights[start + i] * y[i]
-        workspace.mean_pseudo_label[k] += mean
+            terms[i] = weights[start + i] * y[i]
+        workspace.mean_pseudo_label[k] += sum_in_pairs(terms)
 
 
 @part

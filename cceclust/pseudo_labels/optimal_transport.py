@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
     as_prior,
@@ -181,14 +182,15 @@ def _scale_columns(
 ) -> float:
     """α: every cluster has its size. Return how far the sizes were off before."""
     n_clusters, n_points = sharp.shape
+    terms = per_point[0]
     row_scale = per_point[1]
     off = 0.0
     largest = 0.0
     for k in range(n_clusters):
         row = sharp[k]
-        size = 0.0
         for i in range(n_points):
-            size += weights[i] * row_scale[i] * row[i]
+            terms[i] = weights[i] * row_scale[i] * row[i]
+        size = float(sum_in_pairs(terms))
         off += abs(column_scale[k] * size - prior[k])
         column_scale[k] = prior[k] / size
         largest = max(largest, column_scale[k])

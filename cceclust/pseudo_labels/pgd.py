@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
+from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
     as_prior,
@@ -160,6 +161,7 @@ def _evaluate(
     n_clusters, n_points = sigma.shape
     zero = sigma.dtype.type(0)
     collision = per_point[0]
+    terms = per_point[1]
     for i in range(n_points):
         collision[i] = zero
     loss = 0.0
@@ -168,10 +170,10 @@ def _evaluate(
     for k in range(n_clusters):
         probability = sigma[k]
         y = labels[k]
-        mean = 0.0
         for i in range(n_points):
             collision[i] += probability[i] * y[i]
-            mean += weights[i] * y[i]
+            terms[i] = weights[i] * y[i]
+        mean = float(sum_in_pairs(terms))
         if plus:
             per_cluster[0, k] = -fairness * prior[k] / max(mean, smallest)
             if fairness * prior[k] > 0:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics.pairwise import euclidean_distances
 
@@ -73,7 +74,7 @@ def heads_around_rows(
         distances = euclidean_distances(sample, centres, squared=True).min(axis=1) @ weights
         width = distances / space.standardization.scale**2 / spectrum.n_directions
         steepness = min(SOFTNESS / width, STEEPEST) if width > 0 else STEEPEST
-        dense = np.asarray(centres.todense() if hasattr(centres, "todense") else centres)
+        dense = centres.toarray() if sparse.issparse(centres) else centres
         points = (dense - space.standardization.mean) / space.standardization.scale
         # −steepness ‖x − c‖² / 2, without the part that all clusters share.
         stacked.append(steepness * points)

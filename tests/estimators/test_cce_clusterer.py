@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cceclust import CCEClusterer
+from cceclust import CCEClusterer, nearest_neighbors
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.files import open_features, write_features
 from cceclust.training.rows import FileRows
@@ -120,6 +120,32 @@ class TestStart:
     def test_rows_that_repeat_can_be_drawn(self, distinct: int) -> None:
         X = np.tile(np.eye(3)[:distinct], (20, 1))
         assert np.isfinite(clusterer(init="k-means++").fit(X).coef_).all()
+
+
+class TestAutomaticNeighbors:
+    @pytest.mark.parametrize(
+        ("n_rows", "n_features", "n_clusters", "expected"),
+        [(99, 60, 3, 0), (100, 60, 3, 1), (300, 60, 3, 1), (300, 2, 9, 0), (1000, 2, 9, 1)],
+    )
+    def test_few_rows_have_them_unless_clusters_are_crowded(
+        self, n_rows: int, n_features: int, n_clusters: int, expected: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        searched: list[int] = []
+
+        def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
+            searched.append(n_neighbors)
+            return nearest_neighbors(matrix, n_neighbors, **options)
+
+        monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
+        X = np.random.default_rng(0).normal(size=(n_rows, n_features))
+        clusterer(n_clusters, max_epochs=1, n_init=1).fit(X)
+        assert searched == [10] * expected
+
+    def test_sparse_rows_go_without_unless_asked(self) -> None:
+        X = sparse.csr_matrix(blobs())
+        without, asked = (clusterer(n_neighbors=n).fit(X) for n in ("auto", 10))
+        np.testing.assert_array_equal(without.coef_, clusterer(n_neighbors=0).fit(X).coef_)
+        assert not np.array_equal(without.coef_, asked.coef_)
 
 
 class TestReproducibility:
