@@ -40,7 +40,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "one start, no neighbours": {"n_init": 1, "n_neighbors": 0},
     "batches of 500": {"batch_size": 500},
     "random start": {"init": "random"},
-    "k-means++ start": {"init": "k-means++"},
+    "k-means start": {"init": "k-means"},
     "64 components": {"n_components": 64},
     "all features": {"n_components": 0},
 }

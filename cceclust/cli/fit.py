@@ -42,8 +42,8 @@ def check_schedule(name: str | None) -> str | None:
 
 def check_init(name: str | None) -> str | None:
     """Refuse starts that do not exist."""
-    if name not in (None, "auto", "random", "k-means++"):
-        raise typer.BadParameter(f"{name!r} is none of auto, random, k-means++")
+    if name not in (None, "auto", "random", "k-means"):
+        raise typer.BadParameter(f"{name!r} is none of auto, random, k-means")
     return name
 
 
@@ -145,7 +145,7 @@ def fit(
         str | None,
         method_option(
             callback=check_init,
-            help="Heads start [cyan]random[/] or around rows ([cyan]k-means++[/]); [cyan]auto[/] decides by the data.",
+            help="Start heads at [cyan]random[/] or from a run of [cyan]k-means[/]; [cyan]auto[/] decides by the data.",
         ),
     ] = None,
     n_components: Annotated[

@@ -50,10 +50,10 @@ class CCEClusterer(SelfLabelingClusterer):
         memory of a size for which the graph is both worth having and affordable.
     neighbor_weight : float, default=1.0
         Weight of the neighbour beside a weight of 1 for the row itself.
-    init : {"auto", "random", "k-means++"}, default="auto"
-        Where heads start: with random weights, or around rows that k-means++ draws. "auto" draws rows where clusters
-        are crowded: where fewer than four directions for each cluster beyond two, 64 at most, hold the features'
-        variance.
+    init : {"auto", "random", "k-means"}, default="auto"
+        Where heads start: with random weights, or around the centres of a run of K-means each. "auto" is K-means where
+        clusters are crowded: where fewer than four directions for each cluster beyond two, 64 at most, hold the
+        features' variance.
     n_components : int or "auto", default="auto"
         Train on so many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as

@@ -22,7 +22,7 @@ from cceclust.training.heads import HeadStack
 from cceclust.training.rows import ArrayRows, Rows
 from cceclust.training.spectrum import Spectrum
 from cceclust.training.standardization import Standardization
-from cceclust.training.starts import heads_around_rows
+from cceclust.training.starts import heads_around_centres
 from cceclust.training.supervision import Supervision
 from cceclust.validation import check_count, thread_count
 
@@ -35,7 +35,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     n_clusters: int = 8
     _: KW_ONLY
-    init: Literal["auto", "random", "k-means++"] = "auto"
+    init: Literal["auto", "random", "k-means"] = "auto"
     n_components: int | Literal["auto"] = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -89,8 +89,8 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self
 
     def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
-        if self.init not in ("auto", "random", "k-means++"):
-            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means++'")
+        if self.init not in ("auto", "random", "k-means"):
+            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means'")
         if self.n_components != "auto":
             check_count(self.n_components, "n_components", 0)
         return super()._plan(n_clusters, n_rows)
@@ -123,14 +123,14 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         weights: NDArray[Any],
         supervision: Supervision | None,
     ) -> Callable[[int, np.random.Generator], HeadStack]:
-        """Return what makes heads to start from: around rows if asked to, or where clusters are crowded."""
+        """Return what makes heads to start from: K-means' if asked to, or where clusters are crowded."""
         n_rows = int((weights > 0).sum())
-        if self.init == "k-means++" and n_rows < n_clusters:
-            raise InputError(f"init='k-means++' needs a row for each of {n_clusters} clusters; got {n_rows}")
-        crowded = spectrum.room_for(n_clusters) < 1 and n_rows >= n_clusters
-        if self.init == "k-means++" or (self.init == "auto" and crowded):
+        if self.init == "k-means" and n_rows < n_clusters:
+            raise InputError(f"init='k-means' needs a row for each of {n_clusters} clusters; got {n_rows}")
+        crowded = spectrum.is_crowded_by(n_clusters) and n_rows >= n_clusters
+        if self.init == "k-means" or (self.init == "auto" and crowded):
             return partial(
-                heads_around_rows, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
+                heads_around_centres, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
             )
         return super()._start(space, n_clusters, spectrum, weights, supervision)
 

@@ -128,10 +128,10 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             standardization = measure(rows, weights, standardize=self.standardize)
             space = self._training_space(rows, n_clusters, standardization, weights, seed=seed)
             spectrum = measure_spectrum(space.rows, space.standardization, weights, seed=seed)
-            plan = self._with_weight_decay(plan, spectrum)
+            plan = self._with_weight_decay(plan, space, spectrum, weights, seed=seed)
             companions = None
             if self_labeling:
-                crowded = spectrum.room_for(n_clusters) < 1
+                crowded = spectrum.is_crowded_by(n_clusters)
                 companions = self._companions(space.rows, neighbors, weights, crowded=crowded)
             if supervision is not None:
                 plan = with_stable_steps(plan, space.rows, taught, space.standardization, seed)
@@ -209,8 +209,8 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             return Stream(fitted, self._standardization, generator)
         standardization = measure(rows, weights, standardize=self.standardize)
         spectrum = measure_spectrum(rows, standardization, weights, seed=0)
-        self._with_weight_decay(plan, spectrum)
         space = TrainingSpace.of_rows(rows, standardization)
+        self._with_weight_decay(plan, space, spectrum, weights, seed=0)
         draw_heads = self._start(space, plan.n_clusters, spectrum, weights, supervision)
         return Stream(draw_heads(plan.n_restarts, generator), standardization, generator)
 
@@ -294,11 +294,14 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             tol=self.tol,
         )
 
-    def _with_weight_decay(self, plan: TrainingPlan, spectrum: Spectrum) -> TrainingPlan:
+    def _with_weight_decay(
+        self, plan: TrainingPlan, space: TrainingSpace, spectrum: Spectrum, weights: NDArray[Any], *, seed: int
+    ) -> TrainingPlan:
         """Return the plan with the weight decay that is asked for, or with one that suits the data."""
         decay = plan.weight_decay
         if self.weight_decay == "auto":
-            decay = self.weight_decay_factor * automatic_weight_decay(spectrum, plan.n_clusters)
+            suitable = automatic_weight_decay(space, spectrum, plan.n_clusters, weights, seed=seed)
+            decay = self.weight_decay_factor * suitable
         self.weight_decay_ = decay
         return replace(plan, weight_decay=decay)
 

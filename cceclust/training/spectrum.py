@@ -42,10 +42,10 @@ class Spectrum:
         parts = np.cumsum(self.variances)
         return 1 + int(np.searchsorted(parts, PART_THAT_COUNTS * parts[-1]))
 
-    def room_for(self, n_clusters: int) -> float:
-        """Return 1 if clusters have room, and less the more they are crowded into few directions."""
+    def is_crowded_by(self, n_clusters: int) -> bool:
+        """Tell whether clusters must share directions, so that most of them lie between others."""
         wanted = min(max(1, DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)), MANY_DIRECTIONS)
-        return min(1.0, self.n_directions / wanted)
+        return self.n_directions < wanted
 
 
 def measure_spectrum(

@@ -1,25 +1,26 @@
-"""Where heads start: with random weights, or around rows that lie far apart."""
+"""Where heads start: with random weights, or around the centres that K-means finds."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from cceclust.training.components import TrainingSpace
 from cceclust.training.heads import HeadStack
 from cceclust.training.spectrum import ROWS_FOR_SPECTRUM, Spectrum, sample_rows
 
-__all__ = ["heads_around_rows", "random_heads"]
+__all__ = ["heads_around_centres", "random_heads"]
 
-# Rows are drawn from a sample, which needs a few for every cluster.
-SAMPLE_PER_CLUSTER = 4
+# Centres are found in a sample, which needs a few rows for every cluster.
+SAMPLE_PER_CLUSTER = 10
 # Softer than the clusters probably are, so that training can still move them.
-SOFTNESS = 0.5
+SOFTNESS = 0.7
 # Where rows repeat, clusters have no width.
 STEEPEST = 100.0
 
@@ -32,7 +33,7 @@ def random_heads(
     return HeadStack.random(n_restarts, n_clusters, space.rows.shape[1], space.rows.dtype, generator, size=size)
 
 
-def heads_around_rows(
+def heads_around_centres(
     n_restarts: int,
     generator: np.random.Generator,
     *,
@@ -41,7 +42,7 @@ def heads_around_rows(
     spectrum: Spectrum,
     sample_weight: NDArray[Any],
 ) -> HeadStack:
-    """Draw rows by k-means++ and return heads that assign points to the nearest of them.
+    """Return heads that assign points to the nearest centre, each with centres of its own run of K-means.
 
     Where many clusters share few directions, most lie between others. Random heads cut the plane into slices, from
     which training does not find the clusters in the middle.
@@ -53,7 +54,7 @@ def heads_around_rows(
     generator : numpy.random.Generator
         Decides what is drawn.
     space : TrainingSpace
-        Holds the rows.
+        Holds the rows, of which at least as many have weight as there are clusters.
     n_clusters : int
         Number of clusters.
     spectrum : Spectrum
@@ -69,15 +70,16 @@ def heads_around_rows(
     sample, weights = sample[order], weights[order]
     stacked, biases = [], []
     for _ in range(n_restarts):
-        state = int(generator.integers(np.iinfo(np.int32).max))
-        centres, _ = kmeans_plusplus(sample, n_clusters, sample_weight=weights, random_state=state)
-        distances = euclidean_distances(sample, centres, squared=True).min(axis=1) @ weights
-        width = distances / space.standardization.scale**2 / spectrum.n_directions
+        kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(np.iinfo(np.int32).max)))
+        # Its threads would add up in any order. With fewer different rows than clusters, centres coincide: never mind.
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            kmeans.fit(sample, sample_weight=weights)
+        width = kmeans.inertia_ / space.standardization.scale**2 / spectrum.n_directions
         steepness = min(SOFTNESS / width, STEEPEST) if width > 0 else STEEPEST
-        dense = centres.toarray() if sparse.issparse(centres) else centres
-        points = (dense - space.standardization.mean) / space.standardization.scale
+        centres = (kmeans.cluster_centers_ - space.standardization.mean) / space.standardization.scale
         # −steepness ‖x − c‖² / 2, without the part that all clusters share.
-        stacked.append(steepness * points)
-        biases.append(-steepness * (points**2).sum(axis=1) / 2)
+        stacked.append(steepness * centres)
+        biases.append(-steepness * (centres**2).sum(axis=1) / 2)
     dtype = space.rows.dtype
     return HeadStack(n_restarts, np.concatenate(stacked).astype(dtype), np.concatenate(biases).astype(dtype))

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust.training.components import TrainingSpace
 from cceclust.training.rows import in_memory
 from cceclust.training.spectrum import Spectrum, measure_spectrum
 from cceclust.training.standardization import measure
+from cceclust.training.starts import heads_around_centres
 
 __all__ = ["automatic_weight_decay", "suitable_weight_decay"]
 
@@ -20,19 +22,50 @@ DECAY_PER_DEVIATION = 0.045
 CLUSTERS_OF_THE_CHOICE = 10
 # K clusters are told apart along K − 1 directions; beyond some, the mean hardly changes.
 MOST_DIRECTIONS = 20
+# Where clusters are crowded: decay · ‖W‖² of heads around their centres, for each direction.
+PENALTY_OF_A_DIRECTION = 0.15
+HEADS_TO_MEASURE = 3
 
 
-def automatic_weight_decay(spectrum: Spectrum, n_clusters: int) -> float:
-    """Return a multiple of the standard deviation along the leading directions, less where clusters are crowded.
+def automatic_weight_decay(
+    space: TrainingSpace, spectrum: Spectrum, n_clusters: int, sample_weight: NDArray[Any], *, seed: int
+) -> float:
+    """Return a multiple of the standard deviation along the leading directions, or less where clusters are crowded.
 
     The larger the features along the directions that tell clusters apart, the smaller the weights that do it, and the
     larger the decay that keeps their softmax from saturating too early. The number of features says little about
     that: a whitened matrix has many columns and no leading direction. Where many clusters share few directions, they
-    are close to each other, and only large weights tell them apart.
+    are close to each other, and only large weights tell them apart: how large, K-means tells.
+
+    Parameters
+    ----------
+    space : TrainingSpace
+        Holds the rows.
+    spectrum : Spectrum
+        How the rows vary.
+    n_clusters : int
+        Number of clusters.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    seed : int
+        Decides what is drawn for K-means.
     """
     leading = spectrum.variances[: min(max(n_clusters - 1, 1), MOST_DIRECTIONS)]
     part = min(1.0, CLUSTERS_OF_THE_CHOICE / n_clusters)
-    return float(DECAY_PER_DEVIATION * np.sqrt(leading.mean()) * part * spectrum.room_for(n_clusters))
+    decay = float(DECAY_PER_DEVIATION * np.sqrt(leading.mean()) * part)
+    if not spectrum.is_crowded_by(n_clusters) or (sample_weight > 0).sum() < n_clusters:
+        return decay
+    heads = heads_around_centres(
+        HEADS_TO_MEASURE,
+        np.random.default_rng(seed),
+        space=space,
+        n_clusters=n_clusters,
+        spectrum=spectrum,
+        sample_weight=sample_weight,
+    )
+    squares = float((heads.weights.astype(np.float64) ** 2).sum()) / HEADS_TO_MEASURE
+    penalty = PENALTY_OF_A_DIRECTION * spectrum.n_directions
+    return min(decay, penalty / squares) if squares > 0 else decay
 
 
 def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:
@@ -40,4 +73,5 @@ def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:
     rows = in_memory(features)
     weights = np.ones(rows.shape[0], rows.dtype)
     standardization = measure(rows, weights, standardize=True)
-    return automatic_weight_decay(measure_spectrum(rows, standardization, weights, seed=0), n_clusters)
+    spectrum = measure_spectrum(rows, standardization, weights, seed=0)
+    return automatic_weight_decay(TrainingSpace.of_rows(rows, standardization), spectrum, n_clusters, weights, seed=0)

@@ -143,7 +143,7 @@ class TestOptions:
             "--fairness 3 --prior 0.5,0.25,0.25 --weight-decay 0.1 --solver-iterations 7 --neighbors 2 "
             "--neighbor-weight 0.5 --no-standardize --batch-size 60 --learning-rate 0.2 --schedule constant --tol 0 "
             "--seed 5 --restarts 3 --epochs 12 --jobs 2 --components 4 "
-            "--init k-means++"
+            "--init k-means"
         )
         assert fit(small_features, *options.split(), fast=False) == 0
         found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
@@ -152,7 +152,7 @@ class TestOptions:
             "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
-            "init": "k-means++",
+            "init": "k-means",
         }  # fmt: skip
         assert found == expected
 

@@ -94,13 +94,13 @@ class TestStart:
             at_random = CCEClusterer(9, random_state=0, init="random").fit(X)
             assert adjusted_rand_score(classes, at_random.labels_) < 0.95
 
-    def test_sparse_rows_can_be_drawn(self) -> None:
+    def test_k_means_takes_sparse_rows(self) -> None:
         X = blobs()
-        dense, as_sparse = (clusterer(init="k-means++").fit(x) for x in (X, sparse.csr_matrix(X)))
+        dense, as_sparse = (clusterer(init="k-means").fit(x) for x in (X, sparse.csr_matrix(X)))
         np.testing.assert_array_equal(dense.labels_, as_sparse.labels_)
 
-    def test_streams_start_around_rows_of_the_first_piece(self) -> None:
-        model = clusterer(init="k-means++", n_init=5)
+    def test_streams_start_around_centres_of_the_first_piece(self) -> None:
+        model = clusterer(init="k-means", n_init=5)
         for piece in np.array_split(blobs(), 3):
             model.partial_fit(piece)
         assert accuracy(model.predict(blobs())) > 0.95
@@ -108,18 +108,18 @@ class TestStart:
     def test_a_first_piece_of_fewer_rows_than_clusters_starts_at_random(self) -> None:
         assert clusterer(5).partial_fit(blobs()[:3]).coef_.shape == (5, 6)
         with pytest.raises(InputError, match="needs a row for each of 5 clusters; got 3"):
-            clusterer(5, init="k-means++").partial_fit(blobs()[:3])
+            clusterer(5, init="k-means").partial_fit(blobs()[:3])
 
-    def test_rows_without_weight_are_not_drawn(self) -> None:
+    def test_rows_without_weight_move_no_centre(self) -> None:
         X = np.concatenate([blobs(), np.full((50, 6), 1e3)])
         weights = np.concatenate([np.ones(300), np.zeros(50)])
-        model = clusterer(init="k-means++").fit(X, sample_weight=weights)
+        model = clusterer(init="k-means").fit(X, sample_weight=weights)
         assert accuracy(model.labels_[:300]) > 0.95
 
     @pytest.mark.parametrize("distinct", [1, 3])
-    def test_rows_that_repeat_can_be_drawn(self, distinct: int) -> None:
+    def test_rows_may_repeat(self, distinct: int) -> None:
         X = np.tile(np.eye(3)[:distinct], (20, 1))
-        assert np.isfinite(clusterer(init="k-means++").fit(X).coef_).all()
+        assert np.isfinite(clusterer(init="k-means").fit(X).coef_).all()
 
 
 class TestAutomaticNeighbors:
@@ -502,7 +502,7 @@ class TestNoSilentCollapse:
         with pytest.warns(ClusteringWarning, match="ignores the features; lower weight_decay"):
             clusterer(weight_decay=50.0, learning_rate=0.01, init="random").fit(blobs())
         with pytest.warns(ClusteringWarning, match="2 of 3 clusters are empty; try another fairness, a lower weight_"):
-            clusterer(weight_decay=50.0, learning_rate=0.01, init="k-means++").fit(blobs())
+            clusterer(weight_decay=50.0, learning_rate=0.01, init="k-means").fit(blobs())
 
     def test_tiny_clusters_are_told(self) -> None:
         generator = np.random.default_rng(0)

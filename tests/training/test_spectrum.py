@@ -45,10 +45,14 @@ def test_directions_that_hold_nearly_nothing_do_not_count(variances, n_direction
     assert Spectrum(np.array(variances)).n_directions == n_directions
 
 
-def test_room_falls_with_the_number_of_clusters():
-    assert Spectrum(np.ones(70)).room_for(1000) == 1
+def test_clusters_are_crowded_unless_each_beyond_two_has_four_directions():
     spectrum = Spectrum(np.ones(10))
-    assert [spectrum.room_for(k) for k in (1, 2, 4, 7, 12)] == [1.0, 1.0, 1.0, 0.5, 0.25]
+    assert [spectrum.is_crowded_by(k) for k in (1, 2, 4, 5, 100)] == [False, False, False, True, True]
+
+
+def test_in_many_directions_no_number_of_clusters_is_crowded():
+    assert not Spectrum(np.ones(70)).is_crowded_by(1000)
+    assert Spectrum(np.ones(60)).is_crowded_by(1000)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])

@@ -13,19 +13,42 @@ pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarni
 WIDE = Spectrum(np.ones(500))
 
 
+def decay_of(spectrum, n_clusters):
+    """The decay of rows that are never looked at, as their clusters are not crowded."""
+    return automatic_weight_decay(None, spectrum, n_clusters, np.ones(1), seed=0)
+
+
+def blobs(n_clusters, width):
+    """Clusters on a square grid of distance 1."""
+    generator = np.random.default_rng(0)
+    classes = np.arange(900) % n_clusters
+    side = round(np.sqrt(n_clusters))
+    centres = np.stack([classes // side, classes % side], axis=1)
+    return (centres + width * generator.normal(size=(900, 2))).astype(np.float32), classes
+
+
 def test_decay_grows_with_the_deviation():
-    assert automatic_weight_decay(Spectrum(4 * WIDE.variances), 10) == pytest.approx(
-        2 * automatic_weight_decay(WIDE, 10)
-    )
+    assert decay_of(Spectrum(4 * WIDE.variances), 10) == pytest.approx(2 * decay_of(WIDE, 10))
 
 
 def test_decay_falls_with_the_part_of_a_cluster_beyond_ten():
-    few, ten, many = (automatic_weight_decay(WIDE, n_clusters) for n_clusters in (2, 10, 40))
+    few, ten, many = (decay_of(WIDE, n_clusters) for n_clusters in (2, 10, 40))
     assert few == ten == pytest.approx(4 * many)
 
 
-def test_decay_falls_where_clusters_are_crowded():
-    assert automatic_weight_decay(Spectrum(np.ones(8)), 10) == pytest.approx(automatic_weight_decay(WIDE, 10) / 4)
+def test_crowded_clusters_have_less_decay_the_narrower_they_are():
+    wide, narrow = (suitable_weight_decay(blobs(9, width)[0], 9) for width in (0.2, 0.1))
+    # Heads are steeper by the inverse of the clusters' variance, and their squares by that of its square.
+    assert 12 < wide / narrow < 20
+
+
+def test_decay_does_not_melt_crowded_clusters():
+    X, classes = blobs(25, 0.1)
+    found = CCEClusterer(25, random_state=0).fit(X)
+    assert adjusted_rand_score(classes, found.labels_) > 0.95
+    # What suits as many clusters in many dimensions.
+    melted = CCEClusterer(25, random_state=0, weight_decay=decay_of(WIDE, 25)).fit(X)
+    assert adjusted_rand_score(classes, melted.labels_) < 0.9
 
 
 def test_what_suits_is_what_a_fit_uses():
