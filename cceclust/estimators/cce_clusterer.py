@@ -52,7 +52,7 @@ class CCEClusterer(SelfLabelingClusterer):
         Weight of the neighbour beside a weight of 1 for the row itself.
     init : {"auto", "random", "k-means"}, default="auto"
         Where heads start: with random weights, or around the centres of a run of K-means each. "auto" is K-means where
-        clusters are crowded: where fewer than four directions for each cluster beyond two, 64 at most, hold the
+        clusters are crowded: where fewer than four directions for each cluster beyond two hold nearly all the
         features' variance.
     n_components : int or "auto", default="auto"
         Train on so many leading principal components of the features; 0 trains on the features themselves. "auto"

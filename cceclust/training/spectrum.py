@@ -18,10 +18,8 @@ __all__ = ["Spectrum", "leading_axes", "measure_spectrum", "principal_variances"
 ROWS_FOR_SPECTRUM = 1000
 # Directions beyond those that hold this part of the variance are noise.
 PART_THAT_COUNTS = 0.95
-# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded;
-# but in many directions there is room for any number.
+# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded.
 DIRECTIONS_FOR_A_CLUSTER = 4
-MANY_DIRECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,7 @@ class Spectrum:
 
     def is_crowded_by(self, n_clusters: int) -> bool:
         """Tell whether clusters must share directions, so that most of them lie between others."""
-        wanted = min(max(1, DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)), MANY_DIRECTIONS)
-        return self.n_directions < wanted
+        return self.n_directions < DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)
 
 
 def measure_spectrum(

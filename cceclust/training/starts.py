@@ -17,10 +17,11 @@ from cceclust.training.spectrum import ROWS_FOR_SPECTRUM, Spectrum, sample_rows
 
 __all__ = ["heads_around_centres", "random_heads"]
 
-# Centres are found in a sample, which needs a few rows for every cluster.
-SAMPLE_PER_CLUSTER = 10
-# Softer than the clusters probably are, so that training can still move them.
-SOFTNESS = 0.7
+# Centres are found in a sample: so many rows for every cluster, but not more in all than
+SAMPLE_PER_CLUSTER = 50
+LARGE_SAMPLE = 10_000
+# unless they would be too few to choose from.
+LEAST_PER_CLUSTER = 4
 # Where rows repeat, clusters have no width.
 STEEPEST = 100.0
 
@@ -63,7 +64,7 @@ def heads_around_centres(
         Weight of each row.
     """
     seed = int(generator.integers(np.iinfo(np.int32).max))
-    most = max(ROWS_FOR_SPECTRUM, SAMPLE_PER_CLUSTER * n_clusters)
+    most = max(ROWS_FOR_SPECTRUM, min(SAMPLE_PER_CLUSTER * n_clusters, LARGE_SAMPLE), LEAST_PER_CLUSTER * n_clusters)
     sample, weights = sample_rows(space.rows, sample_weight, seed, most=most)
     # In an order that is the rows' own, a row that is repeated is drawn as one of twice the weight would be.
     order = np.argsort(sample @ generator.standard_normal(sample.shape[1]))
@@ -76,7 +77,10 @@ def heads_around_centres(
             warnings.simplefilter("ignore", ConvergenceWarning)
             kmeans.fit(sample, sample_weight=weights)
         width = kmeans.inertia_ / space.standardization.scale**2 / spectrum.n_directions
-        steepness = min(SOFTNESS / width, STEEPEST) if width > 0 else STEEPEST
+        # Of round clusters of this width, 1 / width is right. Softer heads can still be moved by training; and the more
+        # directions there are, the farther apart are the centres and the surer the heads.
+        softness = float(np.sqrt(spectrum.n_directions))
+        steepness = min(1 / (softness * width), STEEPEST) if width > 0 else STEEPEST
         centres = (kmeans.cluster_centers_ - space.standardization.mean) / space.standardization.scale
         # −steepness ‖x − c‖² / 2, without the part that all clusters share.
         stacked.append(steepness * centres)

@@ -22,9 +22,8 @@ DECAY_PER_DEVIATION = 0.045
 CLUSTERS_OF_THE_CHOICE = 10
 # K clusters are told apart along K − 1 directions; beyond some, the mean hardly changes.
 MOST_DIRECTIONS = 20
-# Where clusters are crowded: decay · ‖W‖² of heads around their centres, for each direction.
-PENALTY_OF_A_DIRECTION = 0.15
-HEADS_TO_MEASURE = 3
+# Where clusters are crowded: decay · ‖W‖² of heads around their centres.
+PENALTY = 0.3
 
 
 def automatic_weight_decay(
@@ -56,16 +55,15 @@ def automatic_weight_decay(
     if not spectrum.is_crowded_by(n_clusters) or (sample_weight > 0).sum() < n_clusters:
         return decay
     heads = heads_around_centres(
-        HEADS_TO_MEASURE,
+        1,
         np.random.default_rng(seed),
         space=space,
         n_clusters=n_clusters,
         spectrum=spectrum,
         sample_weight=sample_weight,
     )
-    squares = float((heads.weights.astype(np.float64) ** 2).sum()) / HEADS_TO_MEASURE
-    penalty = PENALTY_OF_A_DIRECTION * spectrum.n_directions
-    return min(decay, penalty / squares) if squares > 0 else decay
+    squares = float((heads.weights.astype(np.float64) ** 2).sum())
+    return min(decay, PENALTY / squares) if squares > 0 else decay
 
 
 def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:

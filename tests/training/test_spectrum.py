@@ -50,11 +50,6 @@ def test_clusters_are_crowded_unless_each_beyond_two_has_four_directions():
     assert [spectrum.is_crowded_by(k) for k in (1, 2, 4, 5, 100)] == [False, False, False, True, True]
 
 
-def test_in_many_directions_no_number_of_clusters_is_crowded():
-    assert not Spectrum(np.ones(70)).is_crowded_by(1000)
-    assert Spectrum(np.ones(60)).is_crowded_by(1000)
-
-
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
 def test_only_rows_with_weight_are_sampled(convert):
     matrix = np.arange(6.0).reshape(3, 2)
