@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.cluster import KMeans
 
+from cceclust.bench.suitable_decay import suitable_weight_decay
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
 from cceclust.scoring import clustering_accuracy
-from cceclust.training.weight_decay import suitable_weight_decay
 
 __all__ = ["CANDIDATES", "CandidateOnFile", "Ranking", "compare_defaults", "rank"]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust.bench.suitable_decay import suitable_weight_decay
 from cceclust.clustering import METHODS
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.scoring import score_clusters
-from cceclust.training.weight_decay import suitable_weight_decay
 
 __all__ = ["PRESETS", "MethodResult", "compare_methods"]
 

@@ -166,7 +166,7 @@ n_features_in_, feature_names_in_
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
-        given = given.with_weight(weights)
+        given = given.with_weight_in_every_class(weights)
         supervision, classes = self._supervision(given, rows, weights, self_labeling=self_labeling)
         self._fit_heads(
             rows,
@@ -215,8 +215,8 @@ n_features_in_, feature_names_in_
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
         given = self._read_labels(y, rows.shape[0], classes)
         self_labeling = self._wants_self_labeling(given)
-        if is_first and classes is None:
-            given = given.with_weight(weights)
+        names_classes = is_first and classes is None
+        given = given.with_weight_in_every_class(weights) if names_classes else given.with_weight(weights)
         supervision, names = self._supervision(given, rows, weights, self_labeling=self_labeling)
         if len(supervision.rows) == 0 and not self_labeling:
             raise InputError("no row of this batch has a label and self_labeling=False: there is nothing to learn")

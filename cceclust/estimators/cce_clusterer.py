@@ -22,7 +22,7 @@ class CCEClusterer(SelfLabelingClusterer):
         mean H₂(y, σ) + λ KL(u ‖ ȳ),    H₂(y, σ) = −ln Σ_k y_k σ_k,
 
     for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads start from
-    different random weights and train side by side; the one with the lowest loss on all the data is kept.
+    different places and train side by side; the one with the lowest loss on all the data is kept.
 
     Parameters
     ----------

@@ -48,6 +48,10 @@ class GivenLabels:
         return len(self.rows) == self.n_rows
 
     def with_weight(self, sample_weight: NDArray[Any]) -> GivenLabels:
+        """Return the labels of the rows that have weight; there may be none."""
+        return self._where(sample_weight[self.rows] > 0)
+
+    def with_weight_in_every_class(self, sample_weight: NDArray[Any]) -> GivenLabels:
         """Return the labels of the rows that have weight.
 
         Raises
@@ -55,7 +59,7 @@ class GivenLabels:
         InputError
             If that leaves no label, or a class without a row.
         """
-        kept = self._where(sample_weight[self.rows] > 0)
+        kept = self.with_weight(sample_weight)
         if len(kept.rows) == 0:
             raise InputError("no row has a label; use CCEClusterer to cluster without labels")
         empty = np.flatnonzero(kept.targets.sum(axis=0) == 0)

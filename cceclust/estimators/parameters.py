@@ -13,14 +13,15 @@ __all__ = ["checked_weights"]
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one weight a row."""
+    """Return one weight a row, the largest of them 1."""
     if sample_weight is None:
         return np.ones(n_samples, dtype)
-    weights = np.asarray(sample_weight, dtype)
+    weights = np.asarray(sample_weight, np.float64)
     if weights.shape != (n_samples,):
         raise InputError(f"sample_weight has shape {weights.shape}; expected one weight for each of {n_samples} rows")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError("sample_weight contains values that are negative, NaN or infinite; expected none")
     if not weights.any():
         raise InputError("sample_weight is zero for every row; expected a positive weight somewhere")
-    return weights
+    # Only ratios matter, and the sum of huge weights, or the smallest of tiny ones, may be beyond float32.
+    return np.asarray(weights / weights.max(), dtype)

@@ -80,7 +80,9 @@ class SelfLabelingClusterer(SoftmaxClusterer):
                 return None
             raise InputError("neighbours need all rows in memory; allow more memory or set n_neighbors=0")
         if neighbors is not None:
-            return as_neighbors(neighbors, rows.shape[0])
+            given = as_neighbors(neighbors, rows.shape[0])
+            # Rows without weight teach nothing: in their place, a row is its own neighbour.
+            return np.where(weights[given] > 0, given, np.arange(rows.shape[0])[:, None])
         kept = np.flatnonzero(weights > 0)
         n_neighbors = self.n_neighbors
         if n_neighbors == "auto":

@@ -24,7 +24,7 @@ from cceclust.training.diagnostics import find_problems
 from cceclust.training.engine import EpochReport, TrainingPlan, train
 from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import Rows, in_memory
+from cceclust.training.rows import Rows, computing_dtype, in_memory
 from cceclust.training.selection import evaluate
 from cceclust.training.spectrum import Spectrum, measure_spectrum
 from cceclust.training.standardization import Standardization, fold, measure
@@ -185,15 +185,15 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         """Go once through some rows, starting from where the last call or a fit ended."""
         plan, prior = self._plan(n_clusters, rows.shape[0]), self._prior(n_clusters, rows.dtype)
         taught = weights if self_labeling else labelled_alone(weights, supervision)
-        stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, supervision)
-        plan = replace(plan, weight_decay=self.weight_decay_)
-        if supervision is not None:
-            plan = with_stable_steps(plan, rows, taught, stream.standardization, seed=0)
-        refuse_growing_weights(plan)
         with threadpool_limits(1, user_api="blas"):
+            stream = getattr(self, "_stream", None) or self._start_stream(rows, weights, plan, supervision)
+            plan = replace(plan, weight_decay=self.weight_decay_)
+            if supervision is not None:
+                plan = with_stable_steps(plan, rows, taught, stream.standardization, seed=0)
+            refuse_growing_weights(plan)
             objective = self._make_objective(prior) if self_labeling else None
             losses = stream.update(rows, taught, plan, objective, supervision)
-        best = int(np.argmin(losses))
+        best = int(np.argmin(np.where(np.isnan(losses), np.inf, losses)))
         coef, intercept = stream.raw_heads()
         self._stream = stream
         self.coef_, self.intercept_ = coef[best], intercept[best]
@@ -202,7 +202,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
     def _start_stream(
         self, rows: Rows, weights: NDArray[Any], plan: TrainingPlan, supervision: Supervision | None
     ) -> Stream:
-        """Begin with random heads, or with the fitted one."""
+        """Begin with new heads, or with the fitted one."""
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if hasattr(self, "coef_"):
             fitted = HeadStack.of_raw(self.coef_, self.intercept_, self._standardization)
@@ -239,7 +239,9 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
     def _validated_rows(self, X: Any, *, reset: bool) -> Rows:
         """Check X as scikit-learn does; what is finite is found out later, in the first pass over the rows."""
         # Lists have Python's precision; arrays of whole numbers or float16 need no more than float32.
-        types = [np.float32, np.float64] if hasattr(X, "dtype") else [np.float64, np.float32]
+        dtype = getattr(X, "dtype", np.dtype(np.float64))
+        is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
+        types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
         checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
         return in_memory(checked)
 

@@ -341,7 +341,8 @@ def has_stalled(curves: list[NDArray[np.float64]], tol: float) -> bool:
         return False
     best_before = np.min(curves[:-PATIENCE], axis=0)
     best_since = np.min(curves[-PATIENCE:], axis=0)
-    return bool((best_before - best_since <= tol * np.abs(best_before)).all())
+    # What is not a number improves no more.
+    return not (best_before - best_since > tol * np.abs(best_before)).any()
 
 
 def has_settled(curves: list[NDArray[np.float64]]) -> bool:

@@ -155,8 +155,10 @@ def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Itera
 
     Equal rows in blocks of equal size give equal bits, so a prediction repeats what the fit found.
     """
-    for where, block in rows.blocks():
-        yield where, np.asarray(block @ coef.T) + intercept
+    # Contiguous: a sparse block would else copy them each time.
+    by_feature = np.ascontiguousarray(coef.T)
+    for where, block in rows.blocks(len(coef)):
+        yield where, np.asarray(block @ by_feature) + intercept
 
 
 def stack_probabilities(

@@ -15,7 +15,7 @@ from cceclust.errors import InputError
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
 
-__all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "in_memory"]
+__all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
 
 BLOCK_BYTES = 16 << 20
 # With fewer rows at hand, batches would be far from random.
@@ -49,8 +49,8 @@ class Rows(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: what computations are done in."""
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield successive blocks of rows with their position."""
+    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, Any]]:
+        """Yield successive blocks of rows with their position. Of each row, so many numbers are going to be made."""
 
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows of these numbers, which are few and in order."""
@@ -67,9 +67,9 @@ class ArrayRows:
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = computing_dtype(matrix.dtype)
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield successive blocks of rows with their position."""
-        for where in slices(self.shape, self.dtype):
+        for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where].astype(self.dtype, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
@@ -89,9 +89,9 @@ class SparseRows:
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = computing_dtype(matrix.dtype)
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, Any]]:
         """Yield successive blocks of rows with their position."""
-        for where in slices(self.shape, self.dtype):
+        for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where]
 
     def take(self, indices: NDArray[np.intp]) -> Any:
@@ -118,9 +118,9 @@ class FileRows:
                 f"allow at least {needed:,} bytes"
             )
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield successive blocks of rows with their position."""
-        for where in slices(self.shape, self.dtype):
+        for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.file.read(where).astype(self.dtype, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
@@ -149,8 +149,8 @@ def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
 
 
-def slices(shape: tuple[int, int], dtype: np.dtype[Any]) -> Iterator[slice]:
+def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iterator[slice]:
     """Cut rows into blocks of bounded size. Equal shapes are cut equally, so that predictions repeat to the bit."""
-    step = max(1, BLOCK_BYTES // (shape[1] * dtype.itemsize))
+    step = max(1, BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))

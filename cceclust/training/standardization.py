@@ -45,21 +45,19 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     """
     n_features = rows.shape[1]
     sums, squares = np.zeros(n_features), np.zeros(n_features)
-    shift: NDArray[Any] | None = None
+    # Taking a row off first keeps the digits of data that sits far from the origin.
+    first = rows.take(np.array([np.argmax(sample_weight > 0)]))
+    shift = np.zeros(n_features) if sparse.issparse(first) else np.asarray(first[0], np.float64)
     for where, block in rows.blocks():
         weights = sample_weight[where]
         if sparse.issparse(block):
-            shift = np.zeros(n_features)
             wide = block.astype(np.float64)
             sums += wide.T @ weights
             squares += wide.multiply(wide).T @ weights
         else:
-            # Taking a row off first keeps the digits of data that sits far from the origin.
-            shift = np.asarray(block[0], np.float64) if shift is None else shift
             add_moments(block, weights, shift, sums, squares)
     if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
         refuse_what_is_not_finite(rows)
-    assert shift is not None
     if not standardize:
         return Standardization(np.zeros(n_features, rows.dtype), 1.0)
     total = sample_weight.sum(dtype=np.float64)

@@ -17,9 +17,9 @@ from cceclust.training.spectrum import ROWS_FOR_SPECTRUM, Spectrum, sample_rows
 
 __all__ = ["heads_around_centres", "random_heads"]
 
-# Centres are found in a sample: so many rows for every cluster, but not more in all than
+# Centres are found in a sample: so many rows for every cluster, but not more in all than this many bytes hold,
 SAMPLE_PER_CLUSTER = 50
-LARGE_SAMPLE = 10_000
+SAMPLE_BYTES = 64 << 20
 # unless they would be too few to choose from.
 LEAST_PER_CLUSTER = 4
 # Where rows repeat, clusters have no width.
@@ -64,7 +64,8 @@ def heads_around_centres(
         Weight of each row.
     """
     seed = int(generator.integers(np.iinfo(np.int32).max))
-    most = max(ROWS_FOR_SPECTRUM, min(SAMPLE_PER_CLUSTER * n_clusters, LARGE_SAMPLE), LEAST_PER_CLUSTER * n_clusters)
+    affordable = SAMPLE_BYTES // (space.rows.shape[1] * np.dtype(np.float64).itemsize)
+    most = max(ROWS_FOR_SPECTRUM, min(SAMPLE_PER_CLUSTER * n_clusters, affordable), LEAST_PER_CLUSTER * n_clusters)
     sample, weights = sample_rows(space.rows, sample_weight, seed, most=most)
     # In an order that is the rows' own, a row that is repeated is drawn as one of twice the weight would be.
     order = np.argsort(sample @ generator.standard_normal(sample.shape[1]))
@@ -73,7 +74,7 @@ def heads_around_centres(
     for _ in range(n_restarts):
         kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(np.iinfo(np.int32).max)))
         # Its threads would add up in any order. With fewer different rows than clusters, centres coincide: never mind.
-        with threadpool_limits(1), warnings.catch_warnings():
+        with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             kmeans.fit(sample, sample_weight=weights)
         width = kmeans.inertia_ / space.standardization.scale**2 / spectrum.n_directions

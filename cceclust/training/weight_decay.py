@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.training.components import TrainingSpace
-from cceclust.training.rows import in_memory
-from cceclust.training.spectrum import Spectrum, measure_spectrum
-from cceclust.training.standardization import measure
+from cceclust.training.spectrum import Spectrum
 from cceclust.training.starts import heads_around_centres
 
-__all__ = ["automatic_weight_decay", "suitable_weight_decay"]
+__all__ = ["automatic_weight_decay"]
 
 # Chosen on several data sets, from 4 to 2048 dimensions: see docs/defaults.md.
 DECAY_PER_DEVIATION = 0.045
@@ -64,12 +62,3 @@ def automatic_weight_decay(
     )
     squares = float((heads.weights.astype(np.float64) ** 2).sum())
     return min(decay, PENALTY / squares) if squares > 0 else decay
-
-
-def suitable_weight_decay(features: NDArray[Any], n_clusters: int) -> float:
-    """Return what "auto" stands for, for features in memory that will be standardised."""
-    rows = in_memory(features)
-    weights = np.ones(rows.shape[0], rows.dtype)
-    standardization = measure(rows, weights, standardize=True)
-    spectrum = measure_spectrum(rows, standardization, weights, seed=0)
-    return automatic_weight_decay(TrainingSpace.of_rows(rows, standardization), spectrum, n_clusters, weights, seed=0)

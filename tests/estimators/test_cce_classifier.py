@@ -123,6 +123,9 @@ class TestFewLabels:
         assert classifier.score(X, truth) > 0.95
         before = classifier.coef_.copy()
         classifier.partial_fit(X[:100], np.full(100, -1))
+        # Labels without weight are as good as none.
+        classifier.partial_fit(X[:100], y[:100], sample_weight=(y[:100] < 0).astype(float))
+        assert np.isfinite(classifier.coef_).all()
         assert not np.array_equal(classifier.coef_, before)
 
     def test_survives_pickling(self):

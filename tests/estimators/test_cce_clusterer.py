@@ -358,6 +358,26 @@ class TestPartialFit:
         np.testing.assert_array_equal(model.partial_fit(blobs()).coef_, again.partial_fit(blobs()).coef_)
 
 
+class TestTypes:
+    @pytest.mark.parametrize("dtype", [">f8", np.longdouble])
+    def test_wide_numbers_are_not_narrowed(self, dtype: Any) -> None:
+        # Far from the origin, float32 could not tell rows apart.
+        X = (1e9 + blobs()).astype(dtype)
+        model = clusterer().fit(X)
+        assert model.coef_.dtype == np.float64
+        assert accuracy(model.labels_) > 0.95
+
+    def test_many_clusters_of_few_columns_need_little_memory(self) -> None:
+        X = np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)
+        model = CCEClusterer(200, n_init=5, max_epochs=1, n_neighbors=0, random_state=0)
+        tracemalloc.start()
+        model.fit(X)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        # The probabilities of all restarts, which are kept, and little beside them.
+        assert peak < 1.5 * 20_000 * 200 * 5 * 4 + 100e6
+
+
 class TestWeightsAndPrior:
     def test_weights_count_as_repetitions(self) -> None:
         X, counts = blobs()[:90], 1 + np.arange(90) % 3
@@ -374,6 +394,21 @@ class TestWeightsAndPrior:
         one, other = clusterer().fit(X, sample_weight=weights), clusterer().fit(spoiled, sample_weight=weights)
         np.testing.assert_array_equal(one.labels_[50:], other.labels_[50:])
         assert other.labels_.shape == (300,)
+
+    def test_given_neighbours_without_weight_decide_nothing(self) -> None:
+        X, weights = blobs(), np.ones(300)
+        weights[:50] = 0
+        graph = nearest_neighbors(X, 10)
+        spoiled = X.copy()
+        spoiled[:50] += 7
+        one, other = (clusterer().fit(x, sample_weight=weights, neighbors=graph) for x in (X, spoiled))
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+
+    @pytest.mark.parametrize("scale", [1e-40, 1e37])
+    def test_weights_may_have_any_scale(self, scale: float) -> None:
+        X = blobs().astype(np.float32)
+        scaled = clusterer().fit(X, sample_weight=np.full(300, scale))
+        np.testing.assert_array_equal(scaled.labels_, clusterer().fit(X).labels_)
 
     @pytest.mark.parametrize(
         ("weights", "said"),

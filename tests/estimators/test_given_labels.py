@@ -68,15 +68,15 @@ def test_a_label_outside_the_classes_is_refused():
 def test_a_class_without_a_row_is_refused():
     soft = read_labels([[0.5, 0.5, 0.0], [1, 0, 0]])
     with pytest.raises(InputError, match="class 2 has no row that is labelled"):
-        soft.with_weight(np.ones(2))
+        soft.with_weight_in_every_class(np.ones(2))
     with pytest.raises(InputError, match="class b has no row that is labelled and has weight"):
-        read_labels(["a", "b", "a"]).with_weight(np.array([1.0, 0.0, 1.0]))
+        read_labels(["a", "b", "a"]).with_weight_in_every_class(np.array([1.0, 0.0, 1.0]))
 
 
 @pytest.mark.parametrize("y", [[-1, -1], ["", ""], [[np.nan, np.nan]] * 2])
 def test_no_label_at_all_points_to_the_clusterer(y):
     with pytest.raises(InputError, match="no row has a label; use CCEClusterer"):
-        read_labels(y).with_weight(np.ones(2))
+        read_labels(y).with_weight_in_every_class(np.ones(2))
 
 
 def test_noise_mixes_a_label_with_the_uniform_distribution():

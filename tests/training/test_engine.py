@@ -165,6 +165,8 @@ def test_training_stalls_when_no_restart_improves() -> None:
     flat, falling = np.full(6, 0.5), np.linspace(1, 0.5, 6)
     assert has_stalled(list(np.array([flat, flat]).T), 1e-4)
     assert not has_stalled(list(np.array([flat, falling]).T), 1e-4)
+    assert has_stalled(list(np.array([flat, np.full(6, np.nan)]).T), 1e-4)
+    assert not has_stalled(list(np.array([falling, np.full(6, np.nan)]).T), 1e-4)
     assert not has_stalled(list(np.array([flat, flat]).T), 0.0)
     assert not has_stalled(list(np.array([flat, flat]).T)[:3], 1e-4)
 

@@ -69,6 +69,7 @@ def test_blocks_are_bounded_and_cover_everything(monkeypatch: pytest.MonkeyPatch
     pieces = [(where.start, block) for where, block in in_memory(numbers()).blocks()]
     assert [start for start, _ in pieces] == [0, 12, 24, 36, 48]
     np.testing.assert_array_equal(np.concatenate([block for _, block in pieces]), numbers())
+    assert max(len(block) for _, block in in_memory(numbers()).blocks(n_outputs=16)) == 3
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -52,6 +52,14 @@ def test_far_from_the_origin_the_scale_keeps_its_digits() -> None:
     assert measure(rows, uniform(rows), standardize=True).scale == pytest.approx(1, abs=0.05)
 
 
+def test_a_far_first_row_without_weight_costs_no_digits() -> None:
+    matrix = np.random.default_rng(0).normal(size=(1000, 5))
+    matrix[0] = 1e12
+    weights = np.ones(1000)
+    weights[0] = 0
+    assert measure(ArrayRows(matrix), weights, standardize=True).scale == pytest.approx(1, abs=0.05)
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_extreme_scales_are_measured_in_float32(scale: float, kind: Any) -> None:

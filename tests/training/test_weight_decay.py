@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer
 from cceclust.training.spectrum import Spectrum
-from cceclust.training.weight_decay import automatic_weight_decay, suitable_weight_decay
+from cceclust.training.weight_decay import automatic_weight_decay
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
@@ -16,6 +16,10 @@ WIDE = Spectrum(np.ones(500))
 def decay_of(spectrum, n_clusters):
     """The decay of rows that are never looked at, as their clusters are not crowded."""
     return automatic_weight_decay(None, spectrum, n_clusters, np.ones(1), seed=0)
+
+
+def used_for(X, n_clusters):
+    return CCEClusterer(n_clusters, n_init=1, max_epochs=1, n_neighbors=0, random_state=0).fit(X).weight_decay_
 
 
 def blobs(n_clusters, width):
@@ -37,7 +41,7 @@ def test_decay_falls_with_the_part_of_a_cluster_beyond_ten():
 
 
 def test_crowded_clusters_have_less_decay_the_narrower_they_are():
-    wide, narrow = (suitable_weight_decay(blobs(9, width)[0], 9) for width in (0.2, 0.1))
+    wide, narrow = (used_for(blobs(9, width)[0], 9) for width in (0.2, 0.1))
     # Heads are steeper by the inverse of the clusters' variance, and their squares by that of its square.
     assert 12 < wide / narrow < 20
 
@@ -49,12 +53,6 @@ def test_decay_does_not_melt_crowded_clusters():
     # What suits as many clusters in many dimensions.
     melted = CCEClusterer(25, random_state=0, weight_decay=decay_of(WIDE, 25)).fit(X)
     assert adjusted_rand_score(classes, melted.labels_) < 0.9
-
-
-def test_what_suits_is_what_a_fit_uses():
-    X = np.random.default_rng(0).normal(size=(300, 20)).astype(np.float32)
-    model = CCEClusterer(4, n_init=1, max_epochs=1, n_neighbors=0, random_state=0).fit(X)
-    assert suitable_weight_decay(X, 4) == pytest.approx(model.weight_decay_)
 
 
 def test_forty_clusters_in_many_dimensions_are_found():
