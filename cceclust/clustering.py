@@ -197,7 +197,7 @@ def find_neighbors(
         graph = nearest_neighbors(
             rows.matrix, n_neighbors, n_components=n_components, random_state=seed, on_block=on_block
         )
-    write_neighbors(path, graph, force=force)
+    write_neighbors(path, graph, dataset=features.dataset, force=force)
     return graph
 
 

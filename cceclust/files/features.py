@@ -29,6 +29,7 @@ from cceclust.files.stored import (
     contents,
     hdf5_arrays,
     load_column,
+    load_neighbors,
     npz_arrays,
     read_npy_header,
     safetensors_arrays,
@@ -59,7 +60,7 @@ class FeatureFile:
     paths : ndarray of shape (n_samples,) or None
         Where each row came from, if the file says so.
     neighbors : ndarray of shape (n_samples, n_neighbors) or None
-        Nearest neighbours of each row, if the file has them.
+        Nearest neighbours of each row, if the file has them for this matrix.
     attributes : dict
         What the file says about itself: backbone, weights, …
     """
@@ -236,28 +237,6 @@ class FeatureFile:
                 held += len(piece)
             yield indices, rows
 
-    def shuffled_batches(
-        self, batch_size: int, generator: np.random.Generator, *, rows_in_memory: int
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield ``(indices, rows)`` so that every row comes once, in a random order that disks like.
-
-        Batches are drawn at random from the buffers of :meth:`shuffled_buffers`, and have nearly equal sizes.
-
-        Parameters
-        ----------
-        batch_size : int
-            Rows a batch, about.
-        generator : numpy.random.Generator
-            Source of the order.
-        rows_in_memory : int
-            Rows a buffer, at most. The larger it is, the better the shuffling: with all rows in memory the order is
-            uniformly random.
-        """
-        for indices, rows in self.shuffled_buffers(generator, rows_in_memory=rows_in_memory, dtype=self.dtype):
-            order = generator.permutation(len(indices))
-            for batch in np.array_split(order, max(1, round(len(order) / batch_size))):
-                yield indices[batch], rows[batch]
-
     def _run_length(self, start: int, run: int) -> int:
         return min(run, self.n_samples - int(start))
 
@@ -326,7 +305,7 @@ def assemble(
         stored[name].load(),
         labels=load_column(path, stored, (labels_dataset or "labels").strip("/")),
         paths=load_column(path, stored, "paths"),
-        neighbors=load_column(path, stored, "neighbors"),
+        neighbors=load_neighbors(path, stored, name),
         attributes=attributes,
         close=close,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.reading import listed, reading, refuse_what_is_no_file
-from cceclust.files.stored import StoredArray, contents, hdf5_arrays, load_column
+from cceclust.files.stored import StoredArray, contents, hdf5_arrays, load_column, read_npy
 
-__all__ = ["parse", "read_cells", "read_label_file", "table_rows"]
+__all__ = ["label_column", "parse", "read_cells", "read_label_file", "table_rows"]
 
-LABEL_HEADERS = ("label", "labels")
-OTHER_HEADERS = ("class", "cluster", "target", "y")
+# Where a table has several of these columns, the first of this list counts.
+LABEL_HEADERS = ("label", "labels", "class")
+OTHER_HEADERS = ("cluster", "target", "y")
 
 
 def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
@@ -28,7 +29,8 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     ----------
     path : str or Path
         ``.h5`` (a feature file's labels, a cluster file's true labels or else its clusters, an AnnData column),
-        ``.npy``, ``.csv`` (the column ``label``, or the only one) or ``.txt`` (a label a line).
+        ``.npy``, ``.csv`` (the column ``label``, ``labels`` or ``class``, or the only one) or ``.txt`` (a label a
+        line).
     column : str, optional
         Name of the dataset or of the column to read instead.
 
@@ -78,14 +80,10 @@ def choose_column(stored: Mapping[str, StoredArray], path: Path) -> str:
     raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {listed(columns or stored)}")
 
 
-def read_npy(path: Path, column: str | None) -> NDArray[Any]:
+def read_array(path: Path, column: str | None) -> NDArray[Any]:
     """Read a NumPy array."""
     refuse_column(path, column)
-    try:
-        labels = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise FileContentError(f"{path} is damaged or not an array of numbers or strings ({error})") from None
-    return one_label_a_row(labels, path)
+    return one_label_a_row(read_npy(path), path)
 
 
 def one_label_a_row(labels: NDArray[Any], path: Path) -> NDArray[Any]:
@@ -155,12 +153,17 @@ def is_header(values: list[str]) -> bool:
 
 def find_column(header: list[str], wanted: str | None, path: Path) -> int:
     """Return the position of the column of labels."""
-    names = LABEL_HEADERS if wanted is None else (wanted.lower(),)
-    for position, name in enumerate(header):
-        if name.lower() in names:
-            return position
+    position = label_column(header, LABEL_HEADERS if wanted is None else (wanted,))
+    if position is not None:
+        return position
     expected = "'label'; choose one with --labels-dataset" if wanted is None else repr(wanted)
     raise FileContentError(f"{path} has no column {expected}; it has {listed(header)}")
+
+
+def label_column(header: list[str], names: Sequence[str] = LABEL_HEADERS) -> int | None:
+    """Return the position of the column that has the first of these names, in any case, that the header has."""
+    lowered = [name.strip().lower() for name in header]
+    return next((lowered.index(name.lower()) for name in names if name.lower() in lowered), None)
 
 
 def in_row_order(labels: NDArray[Any], row_numbers: list[str]) -> NDArray[Any]:
@@ -197,7 +200,7 @@ READERS: dict[str, Callable[[Path, str | None], NDArray[Any]]] = {
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".h5ad": read_hdf5,
-    ".npy": read_npy,
+    ".npy": read_array,
     ".csv": read_csv,
     ".txt": read_text,
 }

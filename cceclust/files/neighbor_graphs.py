@@ -24,7 +24,9 @@ def refuse_second_graph(path: Path, *, force: bool) -> None:
             raise TargetExistsError(f"{path} has neighbours already; use --force (force=True) to replace them")
 
 
-def write_neighbors(path: str | Path, neighbors: NDArray[Any], *, force: bool = False) -> None:
+def write_neighbors(
+    path: str | Path, neighbors: NDArray[Any], *, dataset: str | None = None, force: bool = False
+) -> None:
     """Add the dataset ``neighbors`` to a feature file.
 
     The file is copied, changed and renamed, so that it is whole at any moment.
@@ -35,14 +37,19 @@ def write_neighbors(path: str | Path, neighbors: NDArray[Any], *, force: bool = 
         An HDF5 file of features.
     neighbors : ndarray of shape (n_samples, n_neighbors)
         Row numbers, from :func:`cceclust.nearest_neighbors`.
+    dataset : str, optional
+        Name of the matrix that they are the neighbours in; by default the one that is read by default.
     force : bool
         Replace neighbours that are there already.
     """
-    path = Path(path)
-    refuse_second_graph(path, force=force)
-    with replacing(path, force=True) as part:
-        shutil.copyfile(path, part)
+    refuse_second_graph(Path(path), force=force)
+    # Of a symbolic link the file it leads to is replaced, not the link.
+    target = Path(path).resolve()
+    with replacing(target, force=True) as part:
+        shutil.copyfile(target, part)
         with h5py.File(part, "r+") as file:
             if "neighbors" in file:
                 del file["neighbors"]
-            file.create_dataset("neighbors", data=neighbors, track_times=False)
+            graph = file.create_dataset("neighbors", data=neighbors, track_times=False)
+            if dataset is not None:
+                graph.attrs["dataset"] = dataset.strip("/")

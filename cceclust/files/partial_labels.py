@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.errors import FileContentError, FileError, InputError
-from cceclust.files.features import open_features
-from cceclust.files.label_files import parse, read_cells, read_label_file, table_rows
-from cceclust.files.reading import reading, refuse_what_is_no_file
-from cceclust.files.stored import contents, hdf5_arrays
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.label_files import label_column, parse, read_cells, read_label_file, table_rows
+from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.stored import HDF5_ENDINGS, StoredArray, contents, load_column, named_arrays, read_npy
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
 
-HDF5_ENDINGS = (".h5", ".hdf5", ".h5ad")
 ROW_HEADERS = ("row", "path")
-LABEL_HEADERS = ("label", "labels", "class")
 SOFT_DATASETS = ("soft_labels", "probabilities")
 
 
@@ -104,11 +101,10 @@ def read_partial_labels(
     (array([ 0, -1,  1, -1]), array(['cat', 'dog'], dtype='<U3'))
     """
     path = Path(source)
-    if is_dataset(path, features):
-        assert features is not None
-        with open_features(features, labels_dataset=str(source)) as file:
-            assert file.labels is not None
-            labels = as_labels(file.labels, f"labels in {source}")
+    if features is not None and not path.exists():
+        with named_arrays(Path(features)) as stored:
+            name = find_dataset(path, stored, features)
+            labels = as_labels(np.asarray(load_column(Path(features), stored, name)), f"labels in {source}")
     elif path.suffix.lower() == ".csv" and has_row_column(path):
         labels = read_table(path, n_rows, paths)
     else:
@@ -147,9 +143,9 @@ def read_soft_labels(
     """
     path = Path(source)
     classes: NDArray[Any] | None = None
-    if is_dataset(path, features):
-        assert features is not None
-        matrix = read_matrix(Path(features), str(source))
+    if features is not None and not path.exists():
+        with named_arrays(Path(features)) as stored:
+            matrix = load_numbers(Path(features), stored, find_dataset(path, stored, features))
     elif path.suffix.lower() == ".csv":
         refuse_what_is_no_file(path)
         matrix, classes = read_soft_table(path, n_rows, paths)
@@ -158,7 +154,7 @@ def read_soft_labels(
         matrix = read_npy(path)
     elif path.suffix.lower() in HDF5_ENDINGS:
         refuse_what_is_no_file(path)
-        matrix = read_matrix(path, None)
+        matrix = read_soft_dataset(path)
     else:
         raise FileContentError(f"{path}: cannot read soft labels from it; expected .csv, .npy or .h5")
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
@@ -170,9 +166,15 @@ def read_soft_labels(
     return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes)
 
 
-def is_dataset(source: Path, features: str | Path | None) -> bool:
-    """Tell whether labels are inside the features: no file has this name, and it has no ending."""
-    return features is not None and not source.exists() and not source.suffix
+def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str | Path) -> str:
+    """Return the name of the labels inside the features, for a source that is no file."""
+    # A dot is no sign of a file: scanpy calls its columns leiden_0.5.
+    name = source.as_posix().strip("/")
+    if name not in stored:
+        raise FileContentError(
+            f"there is no file {source}, and {features} has no dataset of that name; it has {contents(stored)}"
+        )
+    return name
 
 
 def has_row_column(path: Path) -> bool:
@@ -185,11 +187,11 @@ def read_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> NDArray[A
     """Read the labels of the rows that a table names; the others are unknown."""
     lines = read_cells(path)
     header = [cell.strip().lower() for cell in lines[0]]
-    columns = [position for position, name in enumerate(header) if name in LABEL_HEADERS]
-    if not columns:
+    column = label_column(header)
+    if column is None:
         raise FileContentError(f"{path} has no column 'label'; it has {', '.join(lines[0])}")
     rows = table_rows(lines, path)
-    given = parse([line[columns[0]] for line in rows])
+    given = parse([line[column] for line in rows])
     positions = find_rows(header, rows, n_rows, paths, path)
     labels = np.full(n_rows, -1, np.int64) if given.dtype.kind == "i" else np.full(n_rows, "", given.dtype)
     for position, label in zip(positions, given, strict=True):
@@ -214,7 +216,11 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
     if len(columns) == len(header):
         return given.reshape(len(rows), -1), classes
     matrix = np.full((n_rows, len(columns)), np.nan)
-    matrix[find_rows(lowered, rows, n_rows, paths, path)] = given
+    for position, distribution in zip(find_rows(lowered, rows, n_rows, paths, path), given, strict=True):
+        before = matrix[position]
+        if not np.isnan(before).all() and not np.array_equal(before, distribution, equal_nan=True):
+            raise FileContentError(f"{path} gives row {position} two distributions that differ; expected one a row")
+        matrix[position] = distribution
     return matrix, classes
 
 
@@ -246,24 +252,18 @@ def find_rows(
     return np.array([places[name] for name in names], np.intp)
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """Read a NumPy array."""
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
-        raise FileContentError(f"{path} is damaged or not an array of numbers ({error})") from None
-
-
-def read_matrix(path: Path, name: str | None) -> NDArray[Any]:
-    """Read a dataset of an HDF5 file: the one of this name, or the soft labels or probabilities."""
-    if path.suffix.lower() not in HDF5_ENDINGS:
-        raise FileError(f"no such file: {name}; and {path} is no HDF5 file that could hold a dataset of this name")
-    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
-        stored = hdf5_arrays(file)
-        wanted = [name] if name is not None else [known for known in SOFT_DATASETS if known in stored]
-        if not wanted or wanted[0] not in stored:
-            expected = repr(name) if name is not None else "'soft_labels' or 'probabilities'"
+def read_soft_dataset(path: Path) -> NDArray[Any]:
+    """Read the soft labels or probabilities of an HDF5 file."""
+    with named_arrays(path) as stored:
+        name = next((known for known in SOFT_DATASETS if known in stored), None)
+        if name is None:
+            expected = " or ".join(map(repr, SOFT_DATASETS))
             raise FileContentError(f"{path} has no dataset {expected}; it has {contents(stored)}")
-        if not stored[wanted[0]].is_numeric:
-            raise FileContentError(f"{path}: {wanted[0]!r} holds {stored[wanted[0]].type_name}; expected numbers")
-        return np.asarray(stored[wanted[0]].load()[...])
+        return load_numbers(path, stored, name)
+
+
+def load_numbers(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any]:
+    """Read an array of numbers into memory."""
+    if not stored[name].is_numeric:
+        raise FileContentError(f"{path}: {name!r} holds {stored[name].type_name}; expected numbers")
+    return np.asarray(stored[name].load()[...])

@@ -65,6 +65,36 @@ def test_fit_uses_the_graph_and_searches_only_for_more(
     assert searched == [6, 4]
 
 
+def test_fit_uses_no_graph_of_another_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+
+    def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
+        searched.append(n_neighbors)
+        return nearest_neighbors(matrix, n_neighbors, **options)
+
+    monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
+    two = tmp_path / "two.h5ad"
+    generator = np.random.default_rng(0)
+    with h5py.File(two, "w") as file:
+        for name in ("obsm/X_pca", "obsm/X_other"):
+            file[name] = generator.normal(size=(120, 6)) + 8 * np.eye(3, 6)[np.repeat([0, 1, 2], 40)]
+    assert neighbors(two, "--dataset", "obsm/X_pca", "--neighbors", 4, "--quiet") == 0
+    fit = ["fit", str(two), "-k", "3", "--restarts", "2", "--epochs", "20", "--neighbors", "4", "--quiet", "--force"]
+    assert run([*fit, "--dataset", "obsm/X_pca"]) == 0
+    assert searched == []
+    assert run([*fit, "--dataset", "obsm/X_other"]) == 0
+    assert searched == [4]
+
+
+def test_a_link_stays_a_link(small_features: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.h5"
+    link.symlink_to(small_features.name)
+    assert neighbors(link, "--neighbors", 4, "--quiet") == 0
+    assert link.is_symlink()
+    with open_features(small_features) as features:
+        assert features.neighbors is not None
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [(("--neighbors", 120), 1, "fewer than the 120 rows"), (("--neighbors", 0), 2, "--neighbors")],

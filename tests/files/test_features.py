@@ -199,6 +199,20 @@ class TestNeighbors:
         with pytest.raises(FileContentError, match="neighbors are not all row numbers from 0 to 56"):
             open_features(tmp_path / "x.h5")
 
+    @pytest.mark.parametrize("name", NAMED)
+    def test_neighbors_that_do_not_say_whose_they_are_belong_to_the_default(self, tmp_path: Path, name: str) -> None:
+        neighbors = np.tile(np.arange(3), (57, 1))
+        SAVERS[name](tmp_path / name, features=MATRIX, other=2 * MATRIX, neighbors=neighbors)
+        with open_features(tmp_path / name, dataset="features") as features:
+            np.testing.assert_array_equal(features.neighbors, neighbors)
+        with open_features(tmp_path / name, dataset="other") as features:
+            assert features.neighbors is None
+
+    def test_where_there_is_no_default_they_belong_to_none(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", one=MATRIX, other=MATRIX, neighbors=np.zeros((57, 3), int))
+        with open_features(tmp_path / "x.h5", dataset="one") as features:
+            assert features.neighbors is None
+
 
 class TestBadFiles:
     @pytest.mark.parametrize("name", SAVERS)
@@ -451,38 +465,35 @@ class TestBlocks:
             assert features.block_rows % 3 == 0
 
 
-class TestShuffledBatches:
+class TestShuffledBuffers:
     @given(
         n_samples=st.integers(1, 90),
         chunk_rows=st.integers(1, 40),
-        batch_size=st.integers(1, 50),
         rows_in_memory=st.integers(1, 120),
         seed=st.integers(0, 5),
     )
-    def test_every_row_comes_once_in_batches_of_bounded_size(
-        self,
-        tmp_path_factory: pytest.TempPathFactory,
-        n_samples: int,
-        chunk_rows: int,
-        batch_size: int,
-        rows_in_memory: int,
-        seed: int,
+    def test_every_row_comes_once_in_buffers_of_bounded_size(
+        self, n_samples: int, chunk_rows: int, rows_in_memory: int, seed: int
     ) -> None:
         matrix = np.arange(n_samples * 2.0).reshape(n_samples, 2)
         features = FeatureFile(Path("x.h5"), "features", FakeDataset(matrix, chunk_rows))
-        batches = list(
-            features.shuffled_batches(batch_size, np.random.default_rng(seed), rows_in_memory=rows_in_memory)
-        )
-        indices = np.concatenate([batch for batch, _ in batches])
-        assert sorted(indices) == list(range(n_samples))
-        assert max(len(batch) for batch, _ in batches) <= max(1.5 * batch_size, 1)
-        np.testing.assert_array_equal(np.concatenate([rows for _, rows in batches]), matrix[indices])
+        seen = []
+        for indices, rows in features.shuffled_buffers(
+            np.random.default_rng(seed), rows_in_memory=rows_in_memory, dtype=np.dtype(np.float32)
+        ):
+            assert len(indices) <= rows_in_memory
+            assert rows.dtype == np.float32
+            np.testing.assert_array_equal(rows, matrix[indices])
+            seen += indices.tolist()
+        assert sorted(seen) == list(range(n_samples))
 
     def test_order_is_that_of_the_generator(self, small_features: Path) -> None:
         def order(seed: int) -> list[int]:
             with open_features(small_features) as features:
-                batches = features.shuffled_batches(7, np.random.default_rng(seed), rows_in_memory=32)
-                return [int(row) for indices, _ in batches for row in indices]
+                buffers = features.shuffled_buffers(
+                    np.random.default_rng(seed), rows_in_memory=32, dtype=features.dtype
+                )
+                return [int(row) for indices, _ in buffers for row in indices]
 
         assert order(1) == order(1)
         assert order(1) != order(2)
@@ -492,17 +503,21 @@ class TestShuffledBatches:
         np.save(tmp_path / "x.npy", matrix)
         with open_features(tmp_path / "x.npy") as features:
             tracemalloc.start()
-            for _ in features.shuffled_batches(100, np.random.default_rng(0), rows_in_memory=4_000):
+            for _ in features.shuffled_buffers(
+                np.random.default_rng(0), rows_in_memory=4_000, dtype=np.dtype(np.float32)
+            ):
                 pass
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         assert peak < 1.5 * 4_000 * 64 * 4
 
-    def test_sorted_files_yield_mixed_batches(self, tmp_path: Path) -> None:
+    def test_sorted_files_yield_mixed_buffers(self, tmp_path: Path) -> None:
         labels = np.repeat(np.arange(10), 1_000)
         with chunked(labels[:, np.newaxis].astype(np.float32), tmp_path / "x.h5", chunks=(500, 1)) as features:
-            batches = features.shuffled_batches(250, np.random.default_rng(0), rows_in_memory=2_000)
-            classes = [np.unique(rows).size for _, rows in batches]
+            buffers = features.shuffled_buffers(
+                np.random.default_rng(0), rows_in_memory=2_000, dtype=np.dtype(np.float32)
+            )
+            classes = [np.unique(rows).size for _, rows in buffers]
         assert min(classes) >= 5
 
     @pytest.mark.parametrize("rows_in_memory", [1_600, 10_000])
@@ -510,7 +525,9 @@ class TestShuffledBatches:
         # What matters for compressed files: reading any row of a chunk decompresses all of it.
         dataset = FakeDataset(np.zeros((8_000, 700)), 100)
         features = FeatureFile(Path("x.h5"), "features", dataset)
-        for _ in features.shuffled_batches(64, np.random.default_rng(0), rows_in_memory=rows_in_memory):
+        for _ in features.shuffled_buffers(
+            np.random.default_rng(0), rows_in_memory=rows_in_memory, dtype=np.dtype(np.float32)
+        ):
             pass
         assert sorted(dataset.chunks_read) == list(range(80))
 

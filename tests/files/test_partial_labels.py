@@ -5,6 +5,7 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from cceclust.errors import FileContentError, FileError
 from cceclust.files import Clusters, write_clusters
@@ -27,6 +28,9 @@ def write(path, text):
         ("row,path,label,confidence\n1,a.png,x,0.5\n", [-1, 0, -1, -1], ["x"]),
         ("row,label\n0,cat\n1,\n0,cat\n", [0, -1, -1, -1], ["cat"]),
         ("label\ncat\n\ndog\ncat\n", [0, -1, 1, 0], ["cat", "dog"]),
+        ("name,class\n1st,cat\n2nd,\n3rd,dog\n4th,cat\n", [0, -1, 1, 0], ["cat", "dog"]),
+        ("name,labels\n1st,cat\n2nd,\n3rd,dog\n4th,cat\n", [0, -1, 1, 0], ["cat", "dog"]),
+        ("row,class,label\n2,dog,1\n0,cat,0\n", [0, -1, 1, -1], [0, 1]),
     ],
 )
 def test_tables_name_rows_by_number_or_by_path(tmp_path, text, values, classes):
@@ -44,6 +48,31 @@ def test_arrays_and_datasets_hold_a_label_a_row(tmp_path, small_features):
     labels = read_partial_labels("few", 120, features=small_features)
     assert labels.known.sum() == 3
     assert labels.classes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["obs/leiden_0.5", "/obs/leiden_0.5", "obs/kinds.csv"])
+def test_a_dataset_may_have_a_dot_in_its_name_and_several_matrices_beside_it(tmp_path, name):
+    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
+        file["obsm/X_pca"], file["obsm/X_umap"] = np.zeros((3, 5)), np.zeros((3, 2))
+        file[name] = [5, -1, 9]
+    labels = read_partial_labels(name, 3, features=tmp_path / "cells.h5ad")
+    assert labels.values.tolist() == [0, -1, 1]
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.safetensors"])
+def test_datasets_come_from_any_file_that_has_names(tmp_path, name):
+    arrays = {"features": np.eye(3), "few_0.5": np.array([5, -1, 9]), "soft_0.5": np.full((3, 2), 0.5)}
+    np.savez(tmp_path / name, **arrays) if name == "x.npz" else save_file(arrays, tmp_path / name)
+    assert read_partial_labels("few_0.5", 3, features=tmp_path / name).values.tolist() == [0, -1, 1]
+    assert read_soft_labels("soft_0.5", 3, features=tmp_path / name).values.tolist() == [[0.5, 0.5]] * 3
+
+
+def test_a_file_comes_before_a_dataset_of_its_name(tmp_path, small_features, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File(small_features, "a") as file:
+        file["few.csv"] = np.zeros(120, int)
+    write(tmp_path / "few.csv", "row,label\n7,cat\n")
+    assert read_partial_labels("few.csv", 120, features=small_features).classes.tolist() == ["cat"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +106,13 @@ def test_a_name_that_is_neither_file_nor_dataset_is_refused(tmp_path, small_feat
         read_partial_labels("nowhere", 120, features=small_features)
     with pytest.raises(FileError, match=r"nowhere\.csv"):
         read_partial_labels(tmp_path / "nowhere.csv", 120, features=small_features)
+    with pytest.raises(FileError, match=r"no file obs/nowhere_0\.5, and .*small\.h5 has no dataset .* it has features"):
+        read_partial_labels("obs/nowhere_0.5", 120, features=small_features)
     with pytest.raises(FileError, match="nowhere"):
         read_soft_labels("nowhere", 120, features=small_features)
+    np.save(tmp_path / "x.npy", np.eye(3))
+    with pytest.raises(FileError, match=r"there is no file few, and .*x\.npy has no dataset of that name; it has none"):
+        read_partial_labels("few", 3, features=tmp_path / "x.npy")
 
 
 def test_soft_tables_name_their_classes_and_leave_other_rows_unknown(tmp_path):
@@ -87,6 +121,8 @@ def test_soft_tables_name_their_classes_and_leave_other_rows_unknown(tmp_path):
     np.testing.assert_array_equal(labels.values[[0, 3]], [[1, 0], [0.25, 0.75]])
     assert labels.known.tolist() == [True, False, False, True]
     assert labels.classes.tolist() == ["cat", "dog"]
+    twice = read_soft_labels(write(tmp_path / "twice.csv", "row,cat,dog\n1,,\n1,0.25,0.75\n1,0.25,0.75\n"), 2)
+    np.testing.assert_array_equal(twice.values, [[np.nan, np.nan], [0.25, 0.75]])
     whole = read_soft_labels(write(tmp_path / "whole.csv", "cat,dog\n0.5,0.5\n1,0\n"), 2)
     assert whole.values.tolist() == [[0.5, 0.5], [1, 0]]
 
@@ -108,6 +144,7 @@ def test_soft_arrays_come_from_numpy_and_from_clusters(tmp_path, small_features)
     ("name", "content", "message"),
     [
         ("soft.csv", "row,cat,dog\n9,1,0\n", "labels row 9, but rows go from 0 to 1"),
+        ("soft.csv", "row,cat,dog\n1,1,0\n1,0,1\n", "gives row 1 two distributions that differ"),
         ("soft.csv", "cat,dog\nmuch,little\n", "holds what is no number"),
         ("soft.csv", "cat,dog\n1,0\n", "soft labels of 1 rows, but there are 2"),
         ("soft.npy", np.ones(2), r"shape \(2,\); expected a number for each row and class"),
