@@ -80,13 +80,19 @@ def nearest_neighbors(
     >>> nearest_neighbors(X, 1).ravel()
     array([1, 0, 3, 2], dtype=int32)
     """
+    X = X if sparse.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise InputError(f"X has shape {X.shape}; expected (n_samples, n_features) with at least one feature")
     # Of whole numbers, too, the components are fractions.
-    rows = in_memory(X if sparse.issparse(X) else np.asarray(X))
+    rows = in_memory(X)
     X = rows.matrix.astype(rows.dtype, copy=False)
     n_samples = X.shape[0]
     check_count(n_components, "n_components", 1)
-    if not 1 <= n_neighbors < n_samples:
-        raise InputError(f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the {n_samples} rows")
+    check_count(n_neighbors, "n_neighbors", 1)
+    if n_neighbors >= n_samples:
+        raise InputError(f"n_neighbors={n_neighbors}; expected fewer than the {n_samples} rows")
+    if n_compared is not None:
+        check_count(n_compared, "n_compared", 1)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
         directions = unit_rows(X, n_components, random_state)
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
@@ -131,8 +137,7 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
         refuse_what_is_not_finite(dense)
         mean = dense.mean(axis=0)
-        axes = leading_axes(dense - mean, n_components, random_state)
-        rows, centre = np.asarray(X @ axes.T.astype(X.dtype)), axes @ mean
+        rows, centre = project(X, leading_axes(dense - mean, n_components, random_state), mean)
     else:
         rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
         centre = rows.mean(axis=0, dtype=np.float64)
@@ -143,6 +148,20 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
         directions[start : start + ROWS_IN_A_CELL] = as_unit_length(block)
     return directions
+
+
+def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return the rows along the axes, and what is left to subtract from them."""
+    columns = axes.T.astype(X.dtype)
+    if sparse.issparse(X):
+        # Most of their values are 0, so they are not far from it; centred, they would be dense.
+        return np.asarray(X @ columns), axes @ mean
+    # Far from zero, sums would be rounded by more than rows differ.
+    origin = mean.astype(X.dtype)
+    rows = np.empty((X.shape[0], len(axes)), X.dtype)
+    for where, block in in_memory(X).blocks():
+        rows[where] = (block - origin) @ columns
+    return rows, axes @ (mean - origin)
 
 
 def refuse_what_is_not_finite(rows: NDArray[Any]) -> None:

@@ -1,5 +1,7 @@
 """Nearest neighbours: exact where they should be, the same for any number of threads, and clear about bad graphs."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -78,6 +80,15 @@ def test_projection_finds_most_neighbours_of_wide_rows_with_few_directions():
     assert recall(nearest_neighbors(X, 10, n_components=16), exact_neighbors(X, 10)) > 0.95
 
 
+@pytest.mark.parametrize("block_bytes", [16 << 20, 10_000])
+def test_wide_rows_far_from_zero_are_told_apart(block_bytes, monkeypatch):
+    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", block_bytes)
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(600, 30)) @ generator.normal(size=(30, 300)) + generator.normal(size=(600, 300))
+    far = (X + 1e6).astype(np.float32)
+    assert recall(nearest_neighbors(far, 10), exact_neighbors(far.astype(np.float64), 10)) > 0.98
+
+
 def test_sparse_rows_have_the_neighbours_of_dense_ones(rows):
     rows[rows < 2] = 0
     assert np.array_equal(nearest_neighbors(sparse.csr_matrix(rows), 5), nearest_neighbors(rows, 5))
@@ -109,10 +120,24 @@ def test_progress_ends_with_all_rows(rows):
     assert seen[-1] == (300, 300)
 
 
-@pytest.mark.parametrize("n_neighbors", [0, 300])
-def test_impossible_numbers_of_neighbours_are_refused(rows, n_neighbors):
-    with pytest.raises(InputError, match=f"n_neighbors={n_neighbors}; expected at least 1 and fewer than the 300"):
+@pytest.mark.parametrize(
+    ("n_neighbors", "expected"),
+    [(0, "a whole number of at least 1"), (2.5, "a whole number of at least 1"), (300, "fewer than the 300 rows")],
+)
+def test_impossible_numbers_of_neighbours_are_refused(rows, n_neighbors, expected):
+    with pytest.raises(InputError, match=f"n_neighbors={n_neighbors}; expected {expected}"):
         nearest_neighbors(rows, n_neighbors)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (5, 0), (5, 3, 2)])
+def test_what_is_no_matrix_is_refused(shape):
+    with pytest.raises(InputError, match=rf"X has shape {re.escape(str(shape))}; expected \(n_samples, n_features\)"):
+        nearest_neighbors(np.zeros(shape), 2)
+
+
+def test_fractions_of_rows_to_compare_with_are_refused(rows):
+    with pytest.raises(InputError, match=r"n_compared=99\.5; expected a whole number"):
+        nearest_neighbors(rows, 2, n_compared=99.5)
 
 
 def test_a_graph_of_scikit_learn_becomes_an_array(rows):

@@ -11,6 +11,7 @@ import typer
 
 from cceclust.cli.console import print_json, print_warning, results, task_progress
 from cceclust.cli.options import (
+    LARGEST_SEED,
     OUTPUT_PANEL,
     ForceOption,
     ImageDatasetOption,
@@ -20,6 +21,7 @@ from cceclust.cli.options import (
     LimitOption,
     QuietOption,
     SplitOption,
+    check_above_zero,
 )
 from cceclust.cli.summary import print_summary, summarize
 from cceclust.presets import PRESETS
@@ -99,12 +101,14 @@ def deep(
     ] = None,
     epochs: Annotated[int | None, training_option(min=1, help="How often an image is seen; 50 by default.")] = None,
     batch_size: Annotated[int | None, training_option(min=1, help="Images a step at most; 250 by default.")] = None,
-    learning_rate: Annotated[float | None, training_option(min=0, help="Adam's; 0.001 by default.")] = None,
+    learning_rate: Annotated[
+        float | None, training_option(callback=check_above_zero, help="Adam's; 0.001 by default.")
+    ] = None,
     head_learning_rate: Annotated[
-        float | None, training_option(min=0, help="That of the head; by default the same.")
+        float | None, training_option(callback=check_above_zero, help="That of the head; by default the same.")
     ] = None,
     weight_decay: Annotated[float | None, training_option(min=0, help="Adam's L2 term; 0.01 by default.")] = None,
-    seed: Annotated[int, training_option(min=0, help="Same seed and machine, same clusters.")] = 0,
+    seed: Annotated[int, training_option(min=0, max=LARGEST_SEED, help="Same seed and machine, same clusters.")] = 0,
     device: Annotated[str, training_option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     labels: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ import typer
 
 from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
+    LARGEST_SEED,
     OUTPUT_PANEL,
     DatasetOption,
     FeaturesArgument,
@@ -17,6 +18,8 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     MemoryOption,
     QuietOption,
+    check_above_zero,
+    check_not_negative,
 )
 from cceclust.cli.summary import print_summary, summarize
 
@@ -118,21 +121,35 @@ def fit(
     ] = None,
     prior: Annotated[Any, method_option(parser=parse_prior, metavar="P,P,…", help=PRIOR_HELP)] = None,
     weight_decay: Annotated[
-        Any, method_option(parser=number_or_auto, metavar="X|auto", help="Weight decay of the head.")
+        Any,
+        method_option(
+            parser=number_or_auto, callback=check_not_negative, metavar="X|auto", help="Weight decay of the head."
+        ),
     ] = None,
     solver_iterations: Annotated[
         int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
     ] = None,
     sharpness: Annotated[
-        float | None, method_option(min=0, help="Of [cyan]sela[/]: power of the probabilities in its transport.")
+        float | None,
+        method_option(callback=check_above_zero, help="Of [cyan]sela[/]: power of the probabilities in its transport."),
     ] = None,
     step_size: Annotated[
-        Any, method_option(parser=number_or_auto, metavar="X|auto", help="Of [cyan]cce-pgd[/]: its solver's step.")
+        Any,
+        method_option(
+            parser=number_or_auto,
+            callback=check_above_zero,
+            metavar="X|auto",
+            help="Of [cyan]cce-pgd[/]: its solver's step.",
+        ),
     ] = None,
     n_neighbors: Annotated[
         Any,
         method_option(
-            "--neighbors", parser=count_or_auto, metavar="N|auto", help="Neighbours that share a row's pseudo-label."
+            "--neighbors",
+            parser=count_or_auto,
+            callback=check_not_negative,
+            metavar="N|auto",
+            help="Neighbours that share a row's pseudo-label.",
         ),
     ] = None,
     neighbor_weight: Annotated[
@@ -153,6 +170,7 @@ def fit(
         method_option(
             "--components",
             parser=count_or_auto,
+            callback=check_not_negative,
             metavar="N|auto",
             help="Principal components to train on; 0 for the features themselves.",
         ),
@@ -183,23 +201,34 @@ def fit(
         float | None, labels_option(min=0, max=0.99, help="Part of the labels that is random. By default: 0.")
     ] = None,
     label_weight: Annotated[
-        float | None, labels_option(min=0, help="Weight of the labels beside the clustering loss. By default: 1.")
+        float | None,
+        labels_option(
+            callback=check_above_zero, help="Weight of the labels beside the clustering loss. By default: 1."
+        ),
     ] = None,
     n_init: Annotated[
-        int | None, training_option("--restarts", min=1, help="Random starts; the lowest loss wins.")
+        int | None, training_option("--restarts", min=1, help="Starts; the one with the lowest loss is kept.")
     ] = None,
     max_epochs: Annotated[
         Any,
-        training_option("--epochs", parser=count_or_auto, metavar="N|auto", help="How often a row is seen at most."),
+        training_option(
+            "--epochs",
+            parser=count_or_auto,
+            callback=check_above_zero,
+            metavar="N|auto",
+            help="How often a row is seen at most.",
+        ),
     ] = None,
     batch_size: Annotated[int | None, training_option(min=1, help="Rows a step.")] = None,
-    learning_rate: Annotated[float | None, training_option(min=0, help="Step size at the start.")] = None,
+    learning_rate: Annotated[
+        float | None, training_option(callback=check_above_zero, help="Step size at the start.")
+    ] = None,
     learning_rate_schedule: Annotated[
         str | None,
         training_option("--schedule", callback=check_schedule, help="[cyan]cosine[/] or [cyan]constant[/]."),
     ] = None,
     tol: Annotated[float | None, training_option(min=0, help="Stop early below this relative improvement.")] = None,
-    seed: Annotated[int, training_option(min=0, help="Same seed, same clusters, to the bit.")] = 0,
+    seed: Annotated[int, training_option(min=0, max=LARGEST_SEED, help="Same seed, same clusters, to the bit.")] = 0,
     n_jobs: Annotated[
         int | None, training_option("--jobs", help="Threads; all cores by default. No effect on the result.")
     ] = None,
@@ -305,6 +334,9 @@ def refuse_foreign_parameters(method: str, parameters: dict[str, Any], *, has_la
     for name in parameters:
         if name not in known:
             option = OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-            needs_labels = name in ("loss", "label_noise", "label_weight")
-            problem = "needs --labels or --soft-labels" if needs_labels else f"method {method} has no such parameter"
+            problem = f"method {method} has no such parameter"
+            if name in ("loss", "label_noise", "label_weight"):
+                problem = "needs --labels or --soft-labels"
+            elif has_labels and name in METHODS[method]().get_params():
+                problem = "cannot be used together with --labels or --soft-labels; leave it out"
             raise typer.BadParameter(problem, param_hint=option)

@@ -7,14 +7,16 @@ from typing import Annotated
 import typer
 
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.options import DatasetOption, FeaturesArgument, ForceOption, JsonOption, QuietOption
+from cceclust.cli.options import LARGEST_SEED, DatasetOption, FeaturesArgument, ForceOption, JsonOption, QuietOption
 
 
 def neighbors(
     features: FeaturesArgument,
     n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
     components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="Decides the samples that components and cells are found on.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Decides the samples that components and cells are found on.")
+    ] = 0,
     dataset: DatasetOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,8 @@ import typer
 
 __all__ = [
     "INPUT_PANEL",
+    "LARGEST_FIRST_SEED",
+    "LARGEST_SEED",
     "OUTPUT_PANEL",
     "DatasetOption",
     "FeaturesArgument",
@@ -23,10 +26,16 @@ __all__ = [
     "MemoryOption",
     "QuietOption",
     "SplitOption",
+    "check_above_zero",
+    "check_not_negative",
 ]
 
 INPUT_PANEL = "Input"
 OUTPUT_PANEL = "Output"
+# NumPy's RandomState, and so scikit-learn, knows no larger ones.
+LARGEST_SEED = 2**32 - 1
+# Trials count on from the first seed; half of the range is left to them.
+LARGEST_FIRST_SEED = 2**31 - 1
 
 DatasetOption = Annotated[
     str | None,
@@ -53,6 +62,20 @@ def parse_bytes(text: str) -> int:
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(f"{text!r}; expected a size such as 500MB or 1.5GB")
     return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+def check_above_zero(value: Any) -> Any:
+    """Refuse numbers that are not finite and above 0; words such as "auto", and nothing at all, pass."""
+    if isinstance(value, int | float) and not 0 < value < math.inf:
+        raise typer.BadParameter(f"{value:g}; expected a number above 0")
+    return value
+
+
+def check_not_negative(value: Any) -> Any:
+    """Refuse numbers that are not finite and at least 0; words such as "auto", and nothing at all, pass."""
+    if isinstance(value, int | float) and not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value:g}; expected a number of at least 0")
+    return value
 
 
 MemoryOption = Annotated[

@@ -146,6 +146,7 @@ class CCEByPGD(SelfLabelingClusterer):
     solver_iterations: int = 100
 
     def _make_solver(self, prior: NDArray[Any]) -> PGDSolver:
+        check_non_negative(self.fairness, "fairness")
         automatic = 1 / (len(prior) * max(self.fairness, 1.0))
         return PGDSolver(
             fairness=self.fairness,

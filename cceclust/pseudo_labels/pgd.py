@@ -48,7 +48,7 @@ class PGDSolver:
     fairness : float
         λ of the loss.
     prior : array (n_clusters,), optional
-        u; uniform by default.
+        u; uniform by default. With "cce", clusters of which it is 0 stay empty, unless λ is 0.
     loss : {"cce+", "cce"}
         L_CCE+ (equation 11) or L_CCE (equation 10).
     step_size : float
@@ -180,6 +180,9 @@ def _evaluate(
                 loss += fairness * prior[k] * np.log(prior[k] / mean)
         else:
             per_cluster[0, k] = fairness * np.log(max(mean, smallest) / max(prior[k], smallest))
+            if fairness > 0 and prior[k] == 0:
+                # The loss is infinite unless the class is empty; pushed down without limit, it is, once projected.
+                per_cluster[0, k] = np.inf
             if fairness * mean > 0:
                 loss += fairness * mean * np.log(mean / prior[k])
     for i in range(n_points):

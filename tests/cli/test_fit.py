@@ -194,6 +194,21 @@ class TestOptions:
             ("--schedule linear", "'linear' is none of cosine, constant"),
             ("--restarts 0", "greater than or equal to 1"),
             ("--fairness -1", "greater than or equal to 0"),
+            ("--seed 4294967296", "less than or equal to 4294967295"),
+            ("--learning-rate 0", "'--learning-rate': 0; expected a number above 0"),
+            ("--learning-rate -1", "'--learning-rate': -1; expected a number above 0"),
+            ("--learning-rate inf", "'--learning-rate': inf; expected a number above 0"),
+            ("--method sela --sharpness 0", "'--sharpness': 0; expected a number above 0"),
+            ("--labels labels --label-weight 0", "'--label-weight': 0; expected a number above 0"),
+            ("--method cce-pgd --step-size 0", "'--step-size': 0; expected a number above 0"),
+            ("--weight-decay -1", "'--weight-decay': -1; expected a number of at least 0"),
+            ("--weight-decay nan", "'--weight-decay': nan; expected a number of at least 0"),
+            ("--epochs 0", "'--epochs': 0; expected a number above 0"),
+            ("--neighbors -1", "'--neighbors': -1; expected a number of at least 0"),
+            ("--components -1", "'--components': -1; expected a number of at least 0"),
+            ("--labels labels --init random", "--init: cannot be used together with --labels"),
+            ("--soft-labels x.npy --components 0", "--components: cannot be used together with --labels or --soft"),
+            ("--labels labels --sharpness 3", "--sharpness: method cce has no such parameter"),
             ("--memory lots", "'lots'; expected a size such as 500MB"),
             ("--memory 0", "expected a size"),
             ("--memory -1GB", "expected a size"),
@@ -211,6 +226,35 @@ class TestOptions:
     @pytest.mark.parametrize("k", ["0", "-3", "two", "2.5"])
     def test_a_number_of_clusters_that_is_none_exits_2(self, k: str, small_features: Path) -> None:
         assert run(["fit", str(small_features), f"--k={k}"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "largest"),
+    [
+        ("neighbors x.h5", 2**32 - 1),
+        ("deep images -k 2 -o run", 2**32 - 1),
+        ("bench solver", 2**32 - 1),
+        ("bench deep images", 2**31 - 1),
+        ("bench features x.h5", 2**31 - 1),
+        ("bench noisy-labels x.h5", 2**31 - 1),
+        ("bench weak x.h5", 2**31 - 1),
+    ],
+)
+def test_seeds_that_no_generator_takes_are_misuse_everywhere(
+    command: str, largest: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), "--seed", str(largest + 1)]) == 2
+    assert f"less than or equal to {largest}" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
+
+
+def test_the_largest_seed_works(small_features: Path) -> None:
+    assert fit(small_features, "--seed", 2**32 - 1) == 0
+
+
+@pytest.mark.parametrize("command", ["deep images -k 2 -o run", "bench deep images"])
+def test_a_network_s_learning_rate_of_0_is_misuse(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command.split(), "--learning-rate", "0"]) == 2
+    assert "0; expected a number above 0" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
 
 
 class TestMemory:

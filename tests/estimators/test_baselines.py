@@ -47,6 +47,14 @@ def test_score_is_minus_the_loss(method: Any) -> None:
     assert model.score(blobs()) == pytest.approx(-model.loss_, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_cluster_that_the_prior_excludes_stays_empty(dtype: Any) -> None:
+    model = fitted(CCEByPGD, blobs(dtype)[CLASSES != 1], prior=[0.4, 0.3, 0, 0.3])
+    assert np.isfinite(model.losses_).all()
+    assert adjusted_rand_score(CLASSES[CLASSES != 1], model.labels_) > 0.95
+    assert not (model.labels_ == 2).any()
+
+
 def test_migd_s_loss_is_its_formula() -> None:
     model = fitted(MIGD, blobs(), max_epochs=10)
     sigma = model.predict_proba(blobs())
@@ -64,7 +72,14 @@ def test_neighbours_are_refused_where_there_are_no_pseudo_labels() -> None:
 
 @pytest.mark.parametrize(
     ("method", "name", "value"),
-    [(MIGD, "fairness", -1.0), (SeLa, "sharpness", -1.0), (MIADM, "fairness", -1.0), (CCEByPGD, "step_size", -1.0)],
+    [
+        (MIGD, "fairness", -1.0),
+        (SeLa, "sharpness", -1.0),
+        (MIADM, "fairness", -1.0),
+        (CCEByPGD, "step_size", -1.0),
+        (CCEByPGD, "fairness", -1.0),
+        (CCEByPGD, "fairness", "x"),
+    ],
 )
 def test_bad_parameters_are_refused_by_name(method: Any, name: str, value: Any) -> None:
     with pytest.raises(InputError, match=name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,6 +87,36 @@ def test_even_diverging_steps_stay_on_the_simplex(step_size, loss, dtype):
     labels = solve_pseudo_labels(solver, sigma).pseudo_labels
     assert (labels >= 0).all()
     np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_iterations", [1, 2, 50])
+def test_classes_that_the_prior_excludes_stay_empty_as_if_they_were_not_there(dtype, n_iterations):
+    sigma = softmax(np.random.default_rng(0).normal(size=(300, 4))).astype(dtype)
+    prior = np.array([0.2, 0.0, 0.5, 0.3])
+    kept = prior > 0
+    solver = PGDSolver(fairness=10.0, prior=prior, loss="cce", step_size=0.025, max_iter=n_iterations, tol=0)
+    result = solve_pseudo_labels(solver, sigma, return_loss_curve=True)
+    labels = result.pseudo_labels
+    assert (labels[:, ~kept] == 0).all()
+    np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
+    expected = objective.loss_cce(sigma, labels, fairness=10.0, prior=prior)
+    assert result.loss_curve[-1] == pytest.approx(expected, rel=1e-5)
+    # The factor by which probabilities are lifted to sum 1 again makes no difference to the gradient.
+    without = sigma[:, kept] / sigma[:, kept].sum(axis=1, keepdims=True)
+    start = np.zeros_like(sigma)
+    start[:, kept] = without
+    among_all = solve_pseudo_labels(solver, sigma, initial=start).pseudo_labels
+    alone = solve_pseudo_labels(replace(solver, prior=prior[kept]), without).pseudo_labels
+    np.testing.assert_allclose(among_all[:, kept], alone, atol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+def test_without_fairness_the_prior_excludes_nothing():
+    sigma = softmax(np.random.default_rng(0).normal(size=(20, 3)))
+    solver = PGDSolver(fairness=0.0, loss="cce", step_size=0.01, max_iter=5, tol=0)
+    uniform, excluding = (solve_pseudo_labels(replace(solver, prior=p), sigma) for p in (None, [0.5, 0.5, 0.0]))
+    np.testing.assert_array_equal(uniform.pseudo_labels, excluding.pseudo_labels)
+    assert excluding.pseudo_labels[:, 2].any()
 
 
 def test_unknown_loss_is_refused():

@@ -11,6 +11,7 @@ from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
 from cceclust.cli.deep import NetworkName, PresetName, given
 from cceclust.cli.options import (
+    LARGEST_FIRST_SEED,
     ImageDatasetOption,
     ImageLabelsOption,
     ImagesArgument,
@@ -18,6 +19,7 @@ from cceclust.cli.options import (
     LimitOption,
     QuietOption,
     SplitOption,
+    check_above_zero,
 )
 
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ def deep(
     network: Annotated[NetworkName | None, typer.Option(help="As in [bold]cceclust deep[/].")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs a trial.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images a step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Adam's.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(callback=check_above_zero, help="Adam's.")] = None,
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Adam's L2 term.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials an objective.")] = 6,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first trial.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
     speed: Annotated[
         bool, typer.Option("--speed", help="Measure the trainer's speed beside a bare loop instead.")
     ] = False,

@@ -8,7 +8,14 @@ import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.options import DatasetOption, FeaturesArgument, JsonOption, LabelsDatasetOption, QuietOption
+from cceclust.cli.options import (
+    LARGEST_FIRST_SEED,
+    DatasetOption,
+    FeaturesArgument,
+    JsonOption,
+    LabelsDatasetOption,
+    QuietOption,
+)
 
 if TYPE_CHECKING:
     from cceclust.bench.features import MethodResult
@@ -30,7 +37,7 @@ def features(
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials a method.")] = 6,
     restarts: Annotated[int, typer.Option(min=1, help="Restarts a trial.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first trial.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,

@@ -10,6 +10,7 @@ import typer
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
 from cceclust.cli.options import (
+    LARGEST_FIRST_SEED,
     OUTPUT_PANEL,
     DatasetOption,
     FeaturesArgument,
@@ -33,7 +34,7 @@ def noisy_labels(
         float | None, typer.Option(min=0, help="Weight decay of the head. By default: what suits the features.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of held-out rows and of noise.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first draw.")] = 0,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
     output: Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.options import JsonOption, QuietOption
+from cceclust.cli.options import LARGEST_SEED, JsonOption, QuietOption
 
 if TYPE_CHECKING:
     from cceclust.bench.solver import SolverBenchmark, StartUp
@@ -24,7 +24,7 @@ def solver(
         float,
         typer.Option("--remaining", min=0, max=1, help="Part of the way to the lowest loss that may be left."),
     ] = 0.01,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random probabilities.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of the random probabilities.")] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

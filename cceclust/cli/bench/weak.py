@@ -12,7 +12,15 @@ import typer
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
 from cceclust.cli.deep import NetworkName, PresetName, given
-from cceclust.cli.options import INPUT_PANEL, JsonOption, LabelsDatasetOption, LimitOption, QuietOption, SplitOption
+from cceclust.cli.options import (
+    INPUT_PANEL,
+    LARGEST_FIRST_SEED,
+    JsonOption,
+    LabelsDatasetOption,
+    LimitOption,
+    QuietOption,
+    SplitOption,
+)
 
 if TYPE_CHECKING:
     from cceclust.bench.weak import WeakResult
@@ -49,7 +57,7 @@ def weak(
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of the labelled rows.")] = 5,
     restarts: Annotated[int | None, typer.Option(min=1, help="Restarts a fit, on features; 1 by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first draw.")] = 0,
     preset: Annotated[
         PresetName | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
     ] = None,
