@@ -24,7 +24,7 @@ from cceclust.files import (
     write_clusters,
     write_model,
 )
-from cceclust.files.atomic import refuse_to_overwrite
+from cceclust.files.atomic import refuse_input, refuse_to_overwrite
 from cceclust.files.clusters import clusters_writer
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
@@ -153,7 +153,7 @@ def fit_kmeans(estimator: KMeans, rows: ArrayRows) -> None:
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
     """Return the neighbours that come with the features, if the estimator has a use for them."""
     wanted = getattr(estimator, "n_neighbors", 0)
-    if features.neighbors is None or wanted == 0 or isinstance(rows, FileRows):
+    if wanted == 0 or isinstance(rows, FileRows) or features.neighbors is None:
         return None
     if wanted == "auto":
         return features.neighbors
@@ -341,8 +341,7 @@ def refuse_targets(targets: Sequence[Path], *, inputs: Sequence[Path], force: bo
     """Raise if a file must not be written, before the work rather than after it."""
     for number, target in enumerate(targets):
         refuse_to_overwrite(target, force=force)
-        if target.exists() and any(source.exists() and target.samefile(source) for source in inputs):
-            raise InputError(f"{target} is one of the files to read; name another to write")
+        refuse_input(target, inputs)
         if target.resolve() in [other.resolve() for other in targets[:number]]:
             raise InputError(f"{target} would be written twice; name two files")
 

@@ -52,6 +52,9 @@ def show_warnings_as_lines() -> Iterator[None]:
 
 def print_json(data: Any) -> None:
     """Print plain values, dataclasses and NumPy values as JSON; NaN and infinity become null."""
+    if sys.stdout is None:
+        # Closed by whoever started the command.
+        return
     sys.stdout.write(json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     # A full disk should be noticed here, not while the interpreter shuts down.
     sys.stdout.flush()

@@ -9,6 +9,7 @@ import typer
 
 from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
+    LARGEST_COUNT,
     LARGEST_SEED,
     OUTPUT_PANEL,
     DatasetOption,
@@ -114,7 +115,7 @@ PRIOR_HELP = "Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/], for unb
 
 def fit(
     features: FeaturesArgument,
-    k: Annotated[int, method_option("--k", "-k", min=1, help="Number of clusters.")],
+    k: Annotated[int, method_option("--k", "-k", min=1, max=LARGEST_COUNT, help="Number of clusters.")],
     method: Annotated[str, method_option(callback=check_method, help=METHODS_HELP)] = "cce",
     fairness: Annotated[
         float | None, method_option(min=0, help="How much the clusters' sizes are held to the prior.")
@@ -127,7 +128,7 @@ def fit(
         ),
     ] = None,
     solver_iterations: Annotated[
-        int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
+        int | None, method_option(min=1, max=LARGEST_COUNT, help="Iterations of the pseudo-label solver a batch.")
     ] = None,
     sharpness: Annotated[
         float | None,
@@ -207,7 +208,8 @@ def fit(
         ),
     ] = None,
     n_init: Annotated[
-        int | None, training_option("--restarts", min=1, help="Starts; the one with the lowest loss is kept.")
+        int | None,
+        training_option("--restarts", min=1, max=LARGEST_COUNT, help="Starts; the one with the lowest loss is kept."),
     ] = None,
     max_epochs: Annotated[
         Any,
@@ -219,7 +221,7 @@ def fit(
             help="How often a row is seen at most.",
         ),
     ] = None,
-    batch_size: Annotated[int | None, training_option(min=1, help="Rows a step.")] = None,
+    batch_size: Annotated[int | None, training_option(min=1, max=LARGEST_COUNT, help="Rows a step.")] = None,
     learning_rate: Annotated[
         float | None, training_option(callback=check_above_zero, help="Step size at the start.")
     ] = None,

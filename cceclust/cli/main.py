@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,6 +19,7 @@ __all__ = ["app", "main", "run"]
 
 FAILURE = 1
 INTERRUPTED = 130
+TERMINATED = 143
 
 app = typer.Typer(
     name="cceclust",
@@ -58,14 +60,15 @@ app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse) or 130 (interrupted)."""
+    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse), 130 (Ctrl-C) or 143 (terminated)."""
     try:
         with show_warnings_as_lines():
             app(arguments, prog_name="cceclust")
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else FAILURE
-        if code == INTERRUPTED:
-            print_error("interrupted; no file was left half-written")
+        if code in (INTERRUPTED, TERMINATED):
+            verb = "interrupted" if code == INTERRUPTED else "terminated"
+            print_error(f"{verb}; no file was left half-written")
         return code
     except (CceclustError, OSError) as error:
         print_error(str(error))
@@ -82,4 +85,6 @@ def main() -> None:
         # A terminal that lacks a character, or a file name that is not text, is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    # As for Ctrl-C, files that are not whole are removed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     sys.exit(run())

@@ -11,6 +11,7 @@ import typer
 
 __all__ = [
     "INPUT_PANEL",
+    "LARGEST_COUNT",
     "LARGEST_FIRST_SEED",
     "LARGEST_SEED",
     "OUTPUT_PANEL",
@@ -32,6 +33,8 @@ __all__ = [
 
 INPUT_PANEL = "Input"
 OUTPUT_PANEL = "Output"
+# Larger ones are mistakes, and too large for compiled code.
+LARGEST_COUNT = 2**31 - 1
 # NumPy's RandomState, and so scikit-learn, knows no larger ones.
 LARGEST_SEED = 2**32 - 1
 # Trials count on from the first seed; half of the range is left to them.

@@ -28,6 +28,8 @@ def report(
     """
     from cceclust.report import write_report
 
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
     write_report(file, output, force=force)
     if not quiet:
         results().print(f"wrote {output}", markup=False, soft_wrap=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cceclust.cli.console import results
+from cceclust.errors import ClusteringWarning, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,11 +51,15 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
     assert clusters.probabilities is not None
     against_labels = None
     if clusters.true_labels is not None:
-        scores = score_clusters(clusters.true_labels, clusters.labels)
-        against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
-        if share_names(clusters.true_labels, clusters.parameters.get("classes")):
-            # Clusters that are called like the classes need no matching.
-            against_labels["accuracy"] = label_accuracy(clusters.true_labels, clusters.named_labels)
+        try:
+            scores = score_clusters(clusters.true_labels, clusters.labels)
+            against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
+            if share_names(clusters.true_labels, clusters.parameters.get("classes")):
+                # Clusters that are called like the classes need no matching.
+                against_labels["accuracy"] = label_accuracy(clusters.true_labels, clusters.named_labels)
+        except InputError as error:
+            # The clusters are as good without them.
+            warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
     n_clusters = clusters.probabilities.shape[1]
     return Summary(
         n_samples=len(clusters.labels),

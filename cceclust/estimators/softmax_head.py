@@ -115,9 +115,9 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         # Without the objective that needs no labels, unlabelled rows serve for standardisation alone.
         taught = weights if self_labeling else labelled_alone(weights, supervision)
         n_taught = int((taught > 0).sum())
-        plan, prior = self._plan(n_clusters, n_taught), self._prior(n_clusters, rows.dtype)
         if self_labeling and n_taught < n_clusters:
             raise InputError(f"n_samples={n_taught} should be >= n_clusters={n_clusters}")
+        plan, prior = self._plan(n_clusters, n_taught), self._prior(n_clusters, rows.dtype)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         n_threads = thread_count(self.n_jobs)
 

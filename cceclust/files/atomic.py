@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cceclust.errors import CceclustError, FileError, TargetExistsError
+from cceclust.errors import CceclustError, FileError, InputError, TargetExistsError
 
-__all__ = ["refuse_to_overwrite", "replacing"]
+__all__ = ["refuse_input", "refuse_to_overwrite", "replacing"]
 
 
 def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
@@ -28,6 +29,12 @@ def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
         raise
     except OSError as error:
         raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def refuse_input(target: Path, inputs: Iterable[Path]) -> None:
+    """Raise if ``target`` is one of the files that are read, by whatever name."""
+    if target.exists() and any(source.exists() and target.samefile(source) for source in inputs):
+        raise InputError(f"{target} is one of the files to read; name another to write")
 
 
 @contextmanager
@@ -61,6 +68,9 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     try:
         yield part
         refuse_to_overwrite(target, force=force)
+        if target.exists():
+            # What only its owner may read stays so.
+            shutil.copymode(target, part)
         part.replace(target)
     except CceclustError:
         raise

@@ -81,7 +81,7 @@ class FeatureFile:
         self.dataset = dataset
         self.labels = labels
         self.paths = paths
-        self.neighbors = neighbors
+        self._neighbors = neighbors
         self.attributes = dict(attributes or {})
         self._matrix = matrix
         self._close = close
@@ -94,19 +94,35 @@ class FeatureFile:
             raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
         if 0 in shape:
             raise FileContentError(f"{where} is empty: its shape is {shape}")
-        for name, n_dimensions in {"labels": 1, "paths": 1, "neighbors": 2}.items():
+        for name in ("labels", "paths"):
             column = getattr(self, name)
             if column is None:
                 continue
-            if column.ndim != n_dimensions:
-                raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected {n_dimensions}-D")
+            if column.ndim != 1:
+                raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected 1-D")
             if len(column) != self.n_samples:
                 raise FileContentError(
                     f"{self.path}: {len(column)} {name} for {self.n_samples} rows; expected one a row"
                 )
-        # Compiled code that follows the neighbours would read outside its arrays, unchecked.
-        if self.neighbors is not None and not is_index_of(self.neighbors, self.n_samples):
-            raise FileContentError(f"{self.path}: neighbors are not all row numbers from 0 to {self.n_samples - 1}")
+
+    @property
+    def neighbors(self) -> NDArray[Any] | None:
+        """Nearest neighbours of each row, if the file has them for this matrix; checked when they are asked for."""
+        graph = self._neighbors
+        if graph is None:
+            return None
+        problem = None
+        if graph.ndim != 2 or len(graph) != self.n_samples or graph.shape[1] == 0:
+            problem = f"have shape {graph.shape}; expected ({self.n_samples}, n_neighbors)"
+        elif not is_index_of(graph, self.n_samples):
+            # Compiled code that follows them would read outside its arrays, unchecked.
+            problem = f"are not all row numbers from 0 to {self.n_samples - 1}"
+        if problem is not None:
+            raise FileContentError(
+                f"{self.path}: neighbors {problem}; find them anew with cceclust neighbors --force, or do without by "
+                "--neighbors 0"
+            )
+        return graph
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cceclust.files.atomic import refuse_to_overwrite, replacing
+from cceclust.files.atomic import refuse_input, refuse_to_overwrite, replacing
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile
 from cceclust.files.scores import open_features_of
@@ -65,6 +65,8 @@ def write_report(
         clusters = read_clusters(clusters)
     opened = open_features_of(clusters, source or target) if features is None else None
     try:
+        inputs = [source, *(file.path for file in (features, opened) if file is not None)]
+        refuse_input(target, [path for path in inputs if path is not None])
         html = page(summarize(clusters, features or opened), source, features or opened, (source or target).parent)
     finally:
         if opened is not None:

@@ -325,15 +325,20 @@ class TestBadData:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_ctrl_c_in_the_middle_of_a_fit_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_in_the_middle_of_a_fit_is_one_line_and_leaves_no_file(
+    tmp_path: Path, sent: signal.Signals, code: int, said: str
+) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5000, 50)))
     script = """
-import sys
+import os
 from cceclust.cli import main
 from cceclust.training import engine
 original = engine.RestartGroup.train_on
 def train_on(self, *arguments):
-    print("started", flush=True)
+    os.write(1, b"started\\n")
     original(self, *arguments)
 engine.RestartGroup.train_on = train_on
 main.main()
@@ -347,8 +352,27 @@ main.main()
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert err == "Error: interrupted; no file was left half-written\n"
+    assert process.returncode == code
+    assert err == f"Error: {said}; no file was left half-written\n"
     assert names(tmp_path) == ["x.npy"]
+
+
+@pytest.mark.parametrize("labels", [np.full(120, 0.5), np.full(120, -1)])
+def test_true_labels_that_cannot_be_scored_spoil_nothing(
+    tmp_path: Path, labels: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_features(tmp_path / "x.h5", np.random.default_rng(0).normal(size=(120, 4)), labels=labels)
+    assert run(["fit", str(tmp_path / "x.h5"), "-k", "3", "--epochs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "Wrote" in out
+    assert "ACC" not in out
+
+
+def test_more_clusters_than_rows_are_refused_before_memory_is_asked_for(
+    small_features: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fit", str(small_features), "-k", "2000000000"]) == 1
+    assert "n_samples=120 should be >= n_clusters=2000000000" in capsys.readouterr().err
+    assert run(["fit", str(small_features), "-k", "99999999999999999999"]) == 2

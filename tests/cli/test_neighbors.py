@@ -33,6 +33,18 @@ def test_json(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"file": str(small_features), "rows": 120, "neighbors": 10}
 
 
+@pytest.mark.filterwarnings("default::cceclust.errors.ClusteringWarning")
+def test_force_mends_a_broken_graph(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with h5py.File(small_features, "r+") as file:
+        file["neighbors"] = np.full((120, 3), 999)
+    fit = ["fit", str(small_features), "-k", "3", "--epochs", "1", "--quiet", "--force"]
+    assert run([*fit, "--neighbors", "0"]) == 0
+    assert run([*fit, "--neighbors", "3"]) == 1
+    assert "cceclust neighbors --force" in capsys.readouterr().err
+    assert neighbors(small_features, "--force") == 0
+    assert run([*fit, "--neighbors", "3"]) == 0
+
+
 def test_a_second_graph_needs_force(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
     before = small_features.read_bytes()

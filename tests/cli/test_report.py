@@ -38,6 +38,20 @@ def test_an_existing_page_is_kept_unless_forced(clusters, capsys):
     assert (clusters / "report.html").read_text("utf-8") != "mine"
 
 
+@pytest.mark.parametrize("name", ["a.clusters.h5", "a.h5", "page.txt"])
+def test_only_pages_are_written(clusters, capsys, name):
+    before = (clusters / "a.clusters.h5").read_bytes()
+    assert run(["report", "a.clusters.h5", "--out", name, "--force"]) == 2
+    assert ".html" in capsys.readouterr().err
+    assert (clusters / "a.clusters.h5").read_bytes() == before
+
+
+def test_what_is_read_is_not_written_by_any_name(clusters, capsys):
+    (clusters / "link.html").symlink_to("a.clusters.h5")
+    assert run(["report", "a.clusters.h5", "--out", "link.html", "--force"]) == 1
+    assert "is one of the files to read" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "content"), [("absent.h5", None), ("labels.csv", "label\n1\n"), ("a.h5", "nonsense")])
 def test_bad_input_is_one_line(clusters, capsys, name, content):
     if content is not None:

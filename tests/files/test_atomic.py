@@ -33,6 +33,16 @@ def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: typ
     assert names(tmp_path) == ["numbers.txt"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes of Unix")
+def test_permissions_are_kept(tmp_path: Path) -> None:
+    target = tmp_path / "secret.txt"
+    target.write_text("old")
+    target.chmod(0o600)
+    with replacing(target, force=True) as part:
+        part.write_text("new")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     target = tmp_path / "numbers.txt"
     target.write_text("old")

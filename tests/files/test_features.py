@@ -193,11 +193,19 @@ class TestNeighbors:
         with open_features(tmp_path / "x.h5") as features:
             np.testing.assert_array_equal(features.neighbors, neighbors)
 
-    @pytest.mark.parametrize("wrong", [-1, 57, 0.5])
-    def test_neighbors_outside_the_file(self, tmp_path: Path, wrong: float) -> None:
-        save_hdf5(tmp_path / "x.h5", features=MATRIX, neighbors=np.full((57, 2), wrong))
-        with pytest.raises(FileContentError, match="neighbors are not all row numbers from 0 to 56"):
-            open_features(tmp_path / "x.h5")
+    @pytest.mark.parametrize(
+        ("graph", "said"),
+        [
+            *[(np.full((57, 2), wrong), "are not all row numbers from 0 to 56") for wrong in (-1, 57, 0.5)],
+            *[(np.zeros(shape, int), "have shape") for shape in ((57, 0), (56, 2), (57,))],
+        ],
+    )
+    def test_a_broken_graph_is_refused_only_where_it_is_wanted(self, tmp_path: Path, graph: Any, said: str) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX, neighbors=graph)
+        with open_features(tmp_path / "x.h5") as features:
+            np.testing.assert_array_equal(features.array(), MATRIX)
+            with pytest.raises(FileContentError, match=f"neighbors {said}.*cceclust neighbors --force"):
+                _ = features.neighbors
 
     @pytest.mark.parametrize("name", NAMED)
     def test_neighbors_that_do_not_say_whose_they_are_belong_to_the_default(self, tmp_path: Path, name: str) -> None:
