@@ -333,7 +333,7 @@ def test_a_signal_in_the_middle_of_a_fit_is_one_line_and_leaves_no_file(
 ) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5000, 50)))
     script = """
-import os
+import os, signal
 from cceclust.cli import main
 from cceclust.training import engine
 original = engine.RestartGroup.train_on
@@ -341,6 +341,8 @@ def train_on(self, *arguments):
     os.write(1, b"started\\n")
     original(self, *arguments)
 engine.RestartGroup.train_on = train_on
+# In the background of a shell, Ctrl-C is ignored from the start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main.main()
 """
     command = [sys.executable, "-c", script, "fit", str(tmp_path / "x.npy"), "-k", "5", "--neighbors", "0"]

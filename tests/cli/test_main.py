@@ -132,13 +132,15 @@ def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, caps
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_ctrl_c_in_a_real_process() -> None:
     script = """
-import time
+import signal, time
 from cceclust.cli import main
 from cceclust.files import description
 def wait(*_, **__):
     print("started", flush=True)
     time.sleep(60)
 description.describe = wait
+# In the background of a shell, Ctrl-C is ignored from the start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main.main()
 """
     with subprocess.Popen(
