@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -57,15 +56,8 @@ def test_a_second_graph_needs_force(small_features: Path, capsys: pytest.Capture
 
 
 def test_fit_uses_the_graph_and_searches_only_for_more(
-    small_features: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_features: Path, tmp_path: Path, searched: list[int]
 ) -> None:
-    searched: list[int] = []
-
-    def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
-        searched.append(n_neighbors)
-        return nearest_neighbors(matrix, n_neighbors, **options)
-
-    monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
     bare = shutil.copy(small_features, tmp_path / "bare.h5")
     assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
     fit = ["fit", "-k", "3", "--restarts", "2", "--epochs", "20", "--quiet", "--force"]
@@ -77,14 +69,7 @@ def test_fit_uses_the_graph_and_searches_only_for_more(
     assert searched == [6, 4]
 
 
-def test_fit_uses_no_graph_of_another_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[int] = []
-
-    def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
-        searched.append(n_neighbors)
-        return nearest_neighbors(matrix, n_neighbors, **options)
-
-    monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
+def test_fit_uses_no_graph_of_another_matrix(tmp_path: Path, searched: list[int]) -> None:
     two = tmp_path / "two.h5ad"
     generator = np.random.default_rng(0)
     with h5py.File(two, "w") as file:

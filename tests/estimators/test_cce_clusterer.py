@@ -129,15 +129,8 @@ class TestAutomaticNeighbors:
         [(99, 60, 3, 0), (100, 60, 3, 1), (300, 60, 3, 1), (300, 2, 9, 0), (1000, 2, 9, 1)],
     )
     def test_few_rows_have_them_unless_clusters_are_crowded(
-        self, n_rows: int, n_features: int, n_clusters: int, expected: int, monkeypatch: pytest.MonkeyPatch
+        self, n_rows: int, n_features: int, n_clusters: int, expected: int, searched: list[int]
     ) -> None:
-        searched: list[int] = []
-
-        def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
-            searched.append(n_neighbors)
-            return nearest_neighbors(matrix, n_neighbors, **options)
-
-        monkeypatch.setattr("cceclust.estimators.self_labeling_clusterer.nearest_neighbors", search)
         X = np.random.default_rng(0).normal(size=(n_rows, n_features))
         clusterer(n_clusters, max_epochs=1, n_init=1).fit(X)
         assert searched == [10] * expected
