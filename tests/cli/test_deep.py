@@ -88,6 +88,11 @@ def test_help_is_short_and_fits_a_terminal(capsys: pytest.CaptureFixture[str], m
         assert f"[default: {default}]" in out
 
 
+def test_a_setting_with_an_option_is_told_to_use_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert deep(tmp_path / "run", "--set", "n_epochs=3") == 2
+    assert "n_epochs has an option of its own: --epochs" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
+
+
 def test_settings_without_an_option_are_listed_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["deep", "--set", "help"]) == 0
     out = capsys.readouterr().out
@@ -107,7 +112,6 @@ def test_settings_without_an_option_are_listed_with_their_defaults(capsys: pytes
         ["--objective", "iic", "--set", "fairness=1"],
         ["--objective", "imsat", "--set", "max_iter=3"],
         ["--set", "weight_decay=much"],
-        ["--set", "n_epochs=3"],
     ],
 )
 def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

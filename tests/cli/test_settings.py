@@ -20,6 +20,7 @@ def train(
     shares: list[float] | None = None,
     color: Literal["red", "green"] = "red",
     title: str = "",
+    place: str | int = 0,
     on_step: Callable[[], None] | None = None,
 ) -> None:
     """Train.
@@ -67,9 +68,9 @@ class Plain:
 
 
 def test_settings_have_a_default_and_can_be_written() -> None:
-    assert list(SETTINGS) == ["rate", "size", "fast", "shares", "color", "title"]
-    assert list(settings_of(train, skip=["rate", "fast"])) == ["size", "shares", "color", "title"]
-    assert [setting.default for setting in SETTINGS.values()] == ["auto", None, False, None, "red", ""]
+    assert list(SETTINGS) == ["rate", "size", "fast", "shares", "color", "title", "place"]
+    assert list(settings_of(train, skip=["rate", "fast"])) == ["size", "shares", "color", "title", "place"]
+    assert [setting.default for setting in SETTINGS.values()] == ["auto", None, False, None, "red", "", 0]
 
 
 def test_descriptions_are_the_first_sentences() -> None:
@@ -105,6 +106,8 @@ def test_annotations_can_be_replaced() -> None:
         ("color=green", "green"),
         ("title=a=b", "a=b"),
         ("title=7", "7"),
+        ("place=7", 7),
+        ("place=left", "left"),
     ],
 )
 def test_values_have_the_type_of_the_annotation(text: str, value: Any) -> None:
