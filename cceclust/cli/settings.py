@@ -60,7 +60,7 @@ def settings_of(
     skip : collection of str
         Names to leave out.
     annotations : mapping of str to type, optional
-        To use in the place of the target's own, e.g. ``list[float] | None`` for an array.
+        To use in the place of the target's own.
 
     Examples
     --------
@@ -84,6 +84,9 @@ def settings_of(
 def kinds_of(annotation: Any) -> tuple[Any, ...]:
     """Take a union apart into what a text can be read as, the most special first."""
     members = typing.get_args(annotation) if is_union(annotation) else (annotation,)
+    if complex in members:
+        # NumPy's ArrayLike, a union of nearly everything: what can be written of it are numbers.
+        members = (*(member for member in members if member not in (bool, int, float, str)), float, list[float])
     found: list[Any] = []
     for member in members:
         if typing.get_origin(member) is Literal:
@@ -106,7 +109,7 @@ def described_parameters(docstring: str) -> dict[str, str]:
     descriptions = {}
     for names, text in re.findall(r"^([\w, ]+?)(?: : .*)?\n((?: {4}.*\n?)+)", docstring, re.MULTILINE):
         sentence = re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
-        descriptions.update(dict.fromkeys(names.split(", "), sentence.replace("``", "")))
+        descriptions.update(dict.fromkeys(names.split(", "), sentence.replace("`", "")))
     return descriptions
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 import typer
+from numpy.typing import ArrayLike
 
 from cceclust.cli.settings import parse_settings, print_settings, settings_of
 
@@ -83,6 +84,17 @@ def test_classes_are_read_like_functions() -> None:
     assert {name: setting.default for name, setting in settings_of(Derived).items()} == {"depth": 2, "width": 0.5}
     assert settings_of(Derived)["depth"].description == "How deep."
     assert parse_settings(["depth=3"], settings_of(Plain)) == {"depth": 3}
+
+
+def test_arrays_are_numbers_separated_by_commas() -> None:
+    def fit(prior: ArrayLike | None = None, noise: float | ArrayLike = 0.0) -> None: ...
+
+    settings = settings_of(fit)
+    assert settings["noise"].kinds == (float, list[float])
+    assert parse_settings(["prior=0.5,0.5", "noise=0.1"], settings) == {"prior": [0.5, 0.5], "noise": 0.1}
+    assert parse_settings(["prior=none"], settings) == {"prior": None}
+    with pytest.raises(typer.BadParameter, match="expected none or a number or numbers separated by commas"):
+        parse_settings(["prior=even"], settings)
 
 
 def test_annotations_can_be_replaced() -> None:
