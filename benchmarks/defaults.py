@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.cluster import KMeans
 
+from cceclust import CCEClusterer
 from cceclust.bench.files import read_labelled
 from cceclust.bench.suitable_decay import suitable_weight_decay
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.estimators import CCEClusterer
 from cceclust.scoring import clustering_accuracy
 
 # Each is a change of CCEClusterer's defaults; "default" is none, and K-means is there to be beaten.

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import CCEClusterer, nearest_neighbors
 from cceclust.bench.files import read_labelled
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.estimators import CCEClusterer
-from cceclust.neighbors import ROWS_COMPARED, nearest_neighbors
+from cceclust.neighbors import ROWS_COMPARED
 from cceclust.scoring import clustering_accuracy
 
 ROWS_FOR_RECALL = 2000

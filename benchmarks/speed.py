@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from cceclust import CCEClusterer
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.estimators import CCEClusterer
 
 EPOCHS = 10
 BATCH = 250
