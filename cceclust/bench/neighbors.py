@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import choices
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
-from cceclust.neighbors import ROWS_COMPARED, nearest_neighbors
+from cceclust.neighbors import nearest_neighbors
 from cceclust.scoring import clustering_accuracy
 
 __all__ = ["GraphResult", "compare_graphs"]
@@ -81,9 +82,9 @@ def compare_graphs(
     for n in components:
         if n < n_features:
             searches[f"{n} components"] = {"n_components": n, "n_compared": n_samples}
-    if n_samples > ROWS_COMPARED:
+    if n_samples > choices.ROWS_COMPARED:
         most = min(max(components), n_features)
-        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": ROWS_COMPARED}
+        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": choices.ROWS_COMPARED}
     sample = np.random.default_rng(0).permutation(len(features))[:ROWS_FOR_RECALL]
     exact: NDArray[Any] | None = None
     results = []
