@@ -29,9 +29,9 @@ from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
-from cceclust.neighbors import nearest_neighbors
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
 from cceclust.training.standardization import measure
 from cceclust.version import __version__

@@ -20,7 +20,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
-from cceclust.neighbors import nearest_neighbors
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.objectives import Objective
 
 __all__ = ["METHODS", "WeakResult", "compare_weak", "draw_labels"]

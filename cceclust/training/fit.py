@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.neighbors import as_neighbors, nearest_neighbors
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
 from cceclust.training.engine import EpochReport, TrainingPlan, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.labels import Supervision, labelled_rows
+from cceclust.training.neighbors import as_neighbors, nearest_neighbors
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
 from cceclust.training.selection import evaluate

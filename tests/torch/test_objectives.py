@@ -98,12 +98,12 @@ def numpy_iic(logits: Array, view: Array) -> Callable[[Array, Array], float]:
 
 
 ORACLES = {
-    "cce": (numpy_cce, {"n_iterations": 500, "augmentation_weight": WEIGHT}),
-    "cce-pgd": (numpy_cce_pgd, {"fairness": 5.0, "n_iterations": 1500, "augmentation_weight": WEIGHT}),
+    "cce": (numpy_cce, {"max_iter": 500, "augmentation_weight": WEIGHT}),
+    "cce-pgd": (numpy_cce_pgd, {"fairness": 5.0, "max_iter": 1500, "augmentation_weight": WEIGHT}),
     "imsat": (numpy_imsat, {"augmentation_weight": WEIGHT}),
     "iic": (numpy_iic, {}),
-    "sela": (numpy_sela, {"n_iterations": 500, "augmentation_weight": WEIGHT}),
-    "miadm": (numpy_miadm, {"n_iterations": 1000, "augmentation_weight": WEIGHT}),
+    "sela": (numpy_sela, {"max_iter": 500, "augmentation_weight": WEIGHT}),
+    "miadm": (numpy_miadm, {"max_iter": 1000, "augmentation_weight": WEIGHT}),
 }
 
 
@@ -170,8 +170,8 @@ def test_projection_reaches_the_nearest_point_of_the_simplex() -> None:
 def test_descent_on_pseudo_labels_never_raises_the_loss() -> None:
     logits = torch.tensor(logits_of(3)[0])
     losses = []
-    for n_iterations in (1, 5, 20, 100):
-        labels = make_objective("cce-pgd", n_iterations=n_iterations).pseudo_labels(logits).numpy()
+    for max_iter in (1, 5, 20, 100):
+        labels = make_objective("cce-pgd", max_iter=max_iter).pseudo_labels(logits).numpy()
         losses.append(collision(labels, logits.numpy()) + 100 * unfairness(labels))
     assert losses == sorted(losses, reverse=True)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.deep import NetworkName, PresetName, given
+from cceclust.cli.deep import given
 from cceclust.cli.options import (
     LARGEST_FIRST_SEED,
     ImageDatasetOption,
@@ -21,14 +20,11 @@ from cceclust.cli.options import (
     SplitOption,
     check_above_zero,
 )
+from cceclust.presets import NetworkName, ObjectiveName, PresetName
 
 if TYPE_CHECKING:
     from cceclust.bench.deep import ObjectiveResult
     from cceclust.torch.deep import EpochMetrics
-    from cceclust.torch.overhead import TrainingSpeed
-    from cceclust.torch.runs import RunSettings
-
-OBJECTIVE_NAMES = ["imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
 
 
 def deep(
@@ -47,10 +43,6 @@ def deep(
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Adam's L2 term.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials an objective.")] = 6,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
-    speed: Annotated[
-        bool, typer.Option("--speed", help="Measure the trainer's speed beside a bare loop instead.")
-    ] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Pairs of epochs that take turns, for --speed.")] = 3,
     device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     split: SplitOption = None,
     limit: LimitOption = None,
@@ -64,50 +56,39 @@ def deep(
     All start from the same random weights and see the same batches and views; accuracy, NMI and ARI are those of the
     trained networks, as means over the trials.
     """
-    from cceclust.bench.deep import compare_objectives, measure_training_speed
+    from cceclust.bench.deep import compare_objectives
     from cceclust.files.images import open_images
-    from cceclust.torch.runs import RunSettings
+    from cceclust.torch.runs import choose_settings
 
-    names = objective or OBJECTIVE_NAMES
+    names = objective or list(get_args(ObjectiveName))
     for name in names:
-        if name not in OBJECTIVE_NAMES:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(OBJECTIVE_NAMES)}", param_hint="--objective")
-    chosen: dict[str, Any] = {
-        "network": network,
-        "n_epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-    }
-
-    def settings_of(name: str) -> RunSettings:
-        start = RunSettings(objective=name) if preset is None else RunSettings.from_preset(preset, name)
-        return replace(start, seed=seed, **given(chosen))
-
+        if name not in get_args(ObjectiveName):
+            known = ", ".join(get_args(ObjectiveName))
+            raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--objective")
+    chosen = given(
+        network=network,
+        n_epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+    )
+    settings = [choose_settings(name, preset, seed=seed, **chosen) for name in names]
     collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
-    if speed:
-        outcome: Any = measure_training_speed(
-            collection, settings_of(names[-1]), n_clusters=k, n_rounds=rounds, device=device
+    with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
+        n_epochs = sum(each.n_epochs for each in settings) * trials
+        task = bar.add_task("Training", total=n_epochs, detail="")
+
+        def on_epoch(name: str, trial: int, metrics: EpochMetrics) -> None:
+            detail = f"{name}, trial {trial + 1}: loss {metrics.loss:.4f}, ACC {metrics.accuracy or 0:.3f}"
+            bar.update(task, advance=1, detail=detail)
+
+        outcomes = compare_objectives(
+            collection, settings, n_clusters=k, n_trials=trials, device=device, on_epoch=on_epoch
         )
-    else:
-        settings = [settings_of(name) for name in names]
-        with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
-            n_epochs = sum(each.n_epochs for each in settings) * trials
-            task = bar.add_task("Training", total=n_epochs, detail="")
-
-            def on_epoch(name: str, trial: int, metrics: EpochMetrics) -> None:
-                detail = f"{name}, trial {trial + 1}: loss {metrics.loss:.4f}, ACC {metrics.accuracy or 0:.3f}"
-                bar.update(task, advance=1, detail=detail)
-
-            outcome = compare_objectives(
-                collection, settings, n_clusters=k, n_trials=trials, device=device, on_epoch=on_epoch
-            )
     if as_json:
-        print_json(outcome)
-    elif speed and not quiet:
-        print_speed(outcome, names[-1])
+        print_json(outcomes)
     elif not quiet:
-        print_objectives(outcome, f"{collection.source}: {len(collection):,} images, {trials} trials")
+        print_objectives(outcomes, f"{collection.source}: {len(collection):,} images, {trials} trials")
 
 
 def print_objectives(outcomes: list[ObjectiveResult], title: str) -> None:
@@ -120,11 +101,3 @@ def print_objectives(outcomes: list[ObjectiveResult], title: str) -> None:
             f"{outcome.seconds:.0f}",
         )
     results().print(table)
-
-
-def print_speed(speed: TrainingSpeed, objective: str) -> None:
-    """Print the ratio."""
-    results().print(
-        f"{objective}: {speed.ratio:.2f} of the bare loop's speed "
-        f"({speed.images_per_second:.1f} against {speed.bare_images_per_second:.1f} images a second, two views of each)"
-    )

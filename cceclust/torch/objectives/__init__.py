@@ -70,6 +70,6 @@ def parameters_of(name: str) -> list[str]:
     --------
     >>> from cceclust.torch.objectives import parameters_of
     >>> parameters_of("sela")
-    ['sharpness', 'augmentation_weight', 'n_iterations']
+    ['sharpness', 'augmentation_weight', 'max_iter']
     """
     return [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]

@@ -49,7 +49,7 @@ def nearest_neighbors(
         Rows with more features than this are projected onto so many principal components first.
     n_compared : int, optional
         Rows that each row is compared with, at least: those of the cells nearest to it. By default all rows if there
-        are up to 10,000, and else 5,000, which misses few of the nearest (``cceclust bench neighbors`` tells how many).
+        are up to 10,000, and else 5,000, which misses few of the nearest (benchmarks/neighbors.py tells how many).
     random_state : int, default=0
         Decides the samples that components and cells are found on.
     n_jobs : int, optional

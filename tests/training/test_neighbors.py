@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.neighbors import as_neighbors
+from cceclust.training.neighbors import as_neighbors
 
 
 def exact_neighbors(X, n_neighbors):
