@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust import CCEClusterer, nearest_neighbors
+from cceclust import CCEClusterer, choices, nearest_neighbors
 from cceclust.bench.files import read_labelled
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.neighbors import ROWS_COMPARED
 from cceclust.scoring import clustering_accuracy
 
 ROWS_FOR_RECALL = 2000
@@ -59,9 +58,9 @@ def compare_graphs(
     for n in components:
         if n < n_features:
             searches[f"{n} components"] = {"n_components": n, "n_compared": n_samples}
-    if n_samples > ROWS_COMPARED:
+    if n_samples > choices.ROWS_COMPARED:
         most = min(max(components), n_features)
-        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": ROWS_COMPARED}
+        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": choices.ROWS_COMPARED}
     sample = np.random.default_rng(0).permutation(len(features))[:ROWS_FOR_RECALL]
     exact: NDArray[Any] | None = None
     results = []

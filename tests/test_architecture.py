@@ -17,11 +17,11 @@ LAYERS = (
     {"bench"},
     {"clustering"},
     {"estimators", "report", "torch"},
-    {"files", "neighbors"},
+    {"files"},
     {"training"},
     {"pseudo_labels", "scoring"},
     {"objective", "validation"},
-    {"compiled", "errors", "presets", "version"},
+    {"choices", "compiled", "errors", "presets", "version"},
 )
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 

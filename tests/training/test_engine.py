@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training import engine
-from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, n_groups, train
+from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Buffer
@@ -76,11 +76,6 @@ def test_restarts_differ_and_the_loss_falls_in_each() -> None:
     assert trained.loss_curves.shape == (7, 6)
     assert len(np.unique(trained.weights[:, 0, 0])) == 7
     assert (trained.loss_curves[:, -1] < trained.loss_curves[:, 0]).all()
-
-
-@pytest.mark.parametrize(("n_restarts", "expected"), [(1, 1), (2, 2), (5, 2), (10, 2), (11, 3), (40, 8)])
-def test_groups_depend_on_nothing_but_the_number_of_restarts(n_restarts: int, expected: int) -> None:
-    assert n_groups(n_restarts) == expected
 
 
 @pytest.mark.parametrize("sizes", [[200, 40], [100, 74, 66], [50, 190], [239, 1]])

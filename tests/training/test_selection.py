@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from cceclust import choices
 from cceclust.training import selection
 from cceclust.training.objectives import MutualInformation
 from cceclust.training.rows import ArrayRows
@@ -79,7 +80,7 @@ def test_very_many_rows_are_sampled_in_their_order_and_without_those_of_no_weigh
     weights = np.ones(300)
     weights[::3] = 0
     whole = evaluate(coef, intercept, rows, information, sample_weight=weights, seed=0)
-    monkeypatch.setattr(selection, "EVALUATION_BYTES", 100 * 6 * 8)
+    monkeypatch.setattr(choices, "EVALUATION_BYTES", 100 * 6 * 8)
     chosen = selection.rows_to_evaluate(rows, weights, 6, seed=0)
     assert len(chosen) == 100
     assert (np.diff(chosen) > 0).all()
