@@ -47,9 +47,7 @@ class Setting:
     description: str
 
 
-def settings_of(
-    target: Callable[..., Any], *, skip: Collection[str] = (), annotations: Mapping[str, Any] | None = None
-) -> dict[str, Setting]:
+def settings_of(target: Callable[..., Any], *, skip: Collection[str] = ()) -> dict[str, Setting]:
     """Return the settings that a dataclass, another class or a function has.
 
     Parameters
@@ -59,8 +57,6 @@ def settings_of(
         cannot be written as text.
     skip : collection of str
         Names to leave out.
-    annotations : mapping of str to type, optional
-        To use in the place of the target's own.
 
     Examples
     --------
@@ -71,7 +67,7 @@ def settings_of(
     # A dataclass knows which module the names in each of its annotations belong to; its __init__ does not.
     is_plain_class = isinstance(target, type) and not dataclasses.is_dataclass(target)
     hinted: Any = getattr(target, "__init__") if is_plain_class else target  # noqa: B009
-    hints = {**typing.get_type_hints(hinted), **(annotations or {})}
+    hints = typing.get_type_hints(hinted)
     descriptions = described_parameters(inspect.getdoc(target) or "")
     settings = {}
     for name, parameter in inspect.signature(target).parameters.items():

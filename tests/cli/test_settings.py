@@ -70,6 +70,7 @@ class Plain:
 
 def test_settings_have_a_default_and_can_be_written() -> None:
     assert list(SETTINGS) == ["rate", "size", "fast", "shares", "color", "title", "place"]
+    assert "on_step" not in SETTINGS
     assert list(settings_of(train, skip=["rate", "fast"])) == ["size", "shares", "color", "title", "place"]
     assert [setting.default for setting in SETTINGS.values()] == ["auto", None, False, None, "red", "", 0]
 
@@ -95,14 +96,6 @@ def test_arrays_are_numbers_separated_by_commas() -> None:
     assert parse_settings(["prior=none"], settings) == {"prior": None}
     with pytest.raises(typer.BadParameter, match="expected none or a number or numbers separated by commas"):
         parse_settings(["prior=even"], settings)
-
-
-def test_annotations_can_be_replaced() -> None:
-    def fit(prior: Any = None) -> None: ...
-
-    assert settings_of(fit) == {}
-    settings = settings_of(fit, annotations={"prior": list[float] | None})
-    assert parse_settings(["prior=0.5,0.5"], settings) == {"prior": [0.5, 0.5]}
 
 
 @pytest.mark.parametrize(
