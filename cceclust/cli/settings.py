@@ -101,11 +101,12 @@ def is_union(annotation: Any) -> bool:
 
 
 def described_parameters(docstring: str) -> dict[str, str]:
-    """Return the first sentence on each parameter of a numpydoc docstring."""
+    """Return the first sentence on each parameter of a numpydoc docstring, without its markup."""
     descriptions = {}
     for names, text in re.findall(r"^([\w, ]+?)(?: : .*)?\n((?: {4}.*\n?)+)", docstring, re.MULTILINE):
         sentence = re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
-        descriptions.update(dict.fromkeys(names.split(", "), sentence.replace("`", "")))
+        plain = re.sub(r"(:\w+:)?`+", "", sentence)
+        descriptions.update(dict.fromkeys(names.split(", "), plain))
     return descriptions
 
 

@@ -34,7 +34,7 @@ def train(
         How fast, at
         first. Later it falls.
     size, fast : int or None, bool
-        Both of these.
+        Both of ``these``, as in :func:`train`.
     """
 
 
@@ -77,7 +77,7 @@ def test_settings_have_a_default_and_can_be_written() -> None:
 
 def test_descriptions_are_the_first_sentences() -> None:
     assert SETTINGS["rate"].description == "How fast, at first."
-    assert SETTINGS["size"].description == SETTINGS["fast"].description == "Both of these."
+    assert SETTINGS["size"].description == SETTINGS["fast"].description == "Both of these, as in train."
     assert SETTINGS["color"].description == ""
 
 
