@@ -250,7 +250,7 @@ class DeepTrainer:
         labelled : (tensor (m, …), tensor (m,)), optional
             Images whose cluster is known, and which it is.
         """
-        view = self.augmentation(batch)
+        view = self.objective.make_view(self.network, batch, self.augmentation)
         if view.shape != batch.shape:
             raise InputError(
                 f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"

@@ -364,22 +364,23 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
     """
     resolve_device(device)
     form = NETWORKS[settings.network]
+    objective = make_objective(settings.objective, **settings.objective_parameters)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(settings.seed)
         network = new_network(settings.network, n_clusters, pixels)
+        objective.start_head(network.head)
     if settings.init is not None:
         load_pretext(network.backbone, settings.init)
     return DeepTrainer(
         network,
         make_augmentation(settings.augmentation, form.size, form.n_channels),
-        settings.objective,
+        objective,
         learning_rate=settings.learning_rate,
         head_learning_rate=settings.head_learning_rate,
         weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
         device=device,
         seed=settings.seed,
-        **settings.objective_parameters,
     )
 
 

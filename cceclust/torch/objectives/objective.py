@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -10,7 +11,14 @@ __all__ = ["Objective", "shannon_cross_entropy"]
 
 
 class Objective(nn.Module, ABC):
-    """A loss of the logits of a batch of images and of one augmented view of each."""
+    """A loss of the logits of a batch of images and of one view of each, which is an augmented one by default."""
+
+    def start_head(self, head: nn.Linear) -> None:
+        """Change the head's first weights as the objective's authors do; by default they stay as they are."""
+
+    def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the view of each image (n, …) that the network's logits are compared on."""
+        return augmentation(images)
 
     @abstractmethod
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
