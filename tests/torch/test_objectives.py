@@ -99,6 +99,14 @@ def numpy_iic(logits: Array, view: Array) -> Callable[[Array, Array], float]:
     return loss
 
 
+def numpy_scan(logits: Array, view: Array) -> Callable[[Array, Array], float]:
+    def loss(a: Array, b: Array) -> float:
+        mean = softmax(a, axis=1).mean(axis=0)
+        return collision(softmax(b, axis=1), a) + 5 * float((mean * np.log(mean)).sum())
+
+    return loss
+
+
 ORACLES = {
     "cce": (numpy_cce, {"max_iter": 500, "augmentation_weight": WEIGHT}),
     "cce-pgd": (numpy_cce_pgd, {"fairness": 5.0, "max_iter": 1500, "augmentation_weight": WEIGHT}),
@@ -106,6 +114,7 @@ ORACLES = {
     "iic": (numpy_iic, {}),
     "sela": (numpy_sela, {"max_iter": 500, "augmentation_weight": WEIGHT}),
     "miadm": (numpy_miadm, {"max_iter": 1000, "augmentation_weight": WEIGHT}),
+    "scan": (numpy_scan, {}),
 }
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cceclust.errors import InputError
-from cceclust.torch.objectives.objective import Objective, shannon_cross_entropy
+from cceclust.torch.objectives.objective import Objective, entropy_of_mean, shannon_cross_entropy
 from cceclust.validation import check_non_negative
 
 __all__ = ["IMSAT", "adversarial_view"]
@@ -89,9 +89,7 @@ class IMSAT(Objective):
         """Compute the loss and its parts."""
         probabilities = logits.softmax(dim=1)
         uncertainty = shannon_cross_entropy(probabilities, logits)
-        # From log-probabilities, a mean of 0 has a finite logarithm.
-        log_mean = logits.log_softmax(dim=1).logsumexp(dim=0) - logits.new_tensor(len(logits)).log()
-        size_entropy = -(log_mean.exp() * log_mean).sum()
+        size_entropy = entropy_of_mean(logits)
         of_view = shannon_cross_entropy(probabilities.detach(), view)
         information = uncertainty - self.fairness * size_entropy
         loss = self.augmentation_weight * of_view + self.information_weight * information
