@@ -34,7 +34,6 @@ from cceclust.torch.networks import NETWORKS, ClusterNetwork, build_network, cho
 from cceclust.torch.objectives import make_objective, parameters_of
 from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
-from cceclust.torch.small_resnet import load_pretext
 from cceclust.torch.weights import load_weights, sha256
 
 __all__ = ["Run", "RunSettings", "cluster_images", "make_trainer", "predict_images", "predict_images_file", "resolve"]
@@ -370,7 +369,7 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
         network = new_network(settings.network, n_clusters, pixels)
         objective.start_head(network.head)
     if settings.init is not None:
-        load_pretext(network.backbone, settings.init)
+        load_weights(network.backbone, settings.init)
     return DeepTrainer(
         network,
         make_augmentation(settings.augmentation, form.size, form.n_channels),

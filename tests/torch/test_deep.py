@@ -93,7 +93,7 @@ class TestTraining:
         assert with_labels.history[-1].loss == without.history[-1].loss
 
     def test_scan_sees_views_of_neighbours_by_the_first_features(self) -> None:
-        images, labels = blobs()
+        images, _ = blobs()
         seen: list[Tensor] = []
 
         def keep(batch: Tensor) -> Tensor:
