@@ -1,67 +1,106 @@
-"""The paper's settings for training networks (supplement of arXiv:2303.07321, "Experimental settings").
+"""The settings of ``cceclust deep``, and those of the paper (supplement of arXiv:2303.07321, "Experimental settings").
 
 Plain values, without torch, so that the command line can show them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-__all__ = ["PRESETS", "Preset"]
+__all__ = ["PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
+
+# In the order of the paper's Table 3.
+ObjectiveName = Literal["imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
+NetworkName = Literal["auto", "vgg4-28", "vgg4-32", "vgg4-96", "resnet18"]
+PresetName = Literal[
+    "mnist", "cifar10", "cifar100-20", "stl10", "cifar10-resnet18", "cifar100-20-resnet18", "stl10-resnet18"
+]
 
 
 @dataclass(frozen=True)
-class Preset:
-    """Settings for one data set and network.
+class RunSettings:
+    """All that the result of a run depends on, besides the images and their labels.
 
     Attributes
     ----------
     network : str
-        As in ``cceclust deep --network``.
-    augmentation : {"digits", "photos"}
-        Kind of the augmented views; the paper does not say what it used.
-    learning_rate, head_learning_rate : float
-        Adam's, for the backbone and for the linear head.
+        VGG-4 for one size of images, or SCAN's ResNet-18; ``auto`` is the VGG-4 for the size of most images.
+    init : str or None
+        File of weights for the backbone: a checkpoint of SCAN's pretext task, or the model of an earlier run.
+    objective : str
+        What is minimised.
+    objective_parameters : dict
+        Parameters of the objective that differ from its defaults.
+    augmentation : str
+        Views that move and slant (``digits``), or crop, mirror and recolour (``photos``); ``auto`` is by the network.
+    learning_rate : float
+        Adam's.
+    head_learning_rate : float or None
+        Adam's for the linear head; by default the same.
     weight_decay : float
-        Added to the gradient as the L2 term.
-    batch_size, n_epochs : int
-        Images a step, and how often each is seen.
-    augmentation_weight : float
-        Coefficient of the extra loss of the augmented views.
-    fairness : float
-        λ of ``cce`` and ``cce-pgd``.
+        Adam's L2 term.
+    batch_size : int
+        Images in a step, at most.
+    n_epochs : int
+        How often each image is seen.
+    seed : int
+        Decides the first weights, the batches and the views.
+
+    Examples
+    --------
+    >>> from cceclust.presets import RunSettings
+    >>> RunSettings(n_epochs=5).batch_size
+    250
     """
 
-    network: str
-    augmentation: str
-    learning_rate: float = 1e-4
-    head_learning_rate: float = 1e-4
+    network: str = "auto"
+    init: str | None = None
+    objective: str = "cce"
+    objective_parameters: dict[str, Any] = field(default_factory=dict)
+    augmentation: str = "auto"
+    learning_rate: float = 1e-3
+    head_learning_rate: float | None = None
     weight_decay: float = 0.01
     batch_size: int = 250
     n_epochs: int = 50
-    augmentation_weight: float = 1.0
-    fairness: float = 100.0
+    seed: int = 0
 
 
-def with_resnet18(augmentation_weight: float) -> Preset:
-    """Return the settings of Table 4, which starts from SCAN's pretext checkpoints."""
-    return Preset(
-        "resnet18",
-        "photos",
+def table_3(network: str, augmentation: str = "photos", batch_size: int = 250) -> RunSettings:
+    """Return the settings of networks that start from random weights; the paper does not say how it augmented."""
+    return RunSettings(
+        network=network,
+        augmentation=augmentation,
+        learning_rate=1e-4,
+        head_learning_rate=1e-4,
+        weight_decay=0.01,
+        batch_size=batch_size,
+        n_epochs=50,
+        objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
+    )
+
+
+def table_4(augmentation_weight: float) -> RunSettings:
+    """Return the settings of networks that start from SCAN's pretext checkpoints."""
+    return RunSettings(
+        network="resnet18",
+        augmentation="photos",
         learning_rate=1e-5,
         head_learning_rate=5e-2,
         weight_decay=1e-4,
         batch_size=200,
-        augmentation_weight=augmentation_weight,
+        n_epochs=50,
+        objective_parameters={"augmentation_weight": augmentation_weight, "fairness": 100.0},
     )
 
 
 PRESETS = {
-    "mnist": Preset("vgg4-28", "digits"),
-    "cifar10": Preset("vgg4-32", "photos"),
-    "cifar100-20": Preset("vgg4-32", "photos"),
-    "stl10": Preset("vgg4-96", "photos", batch_size=160),
-    "cifar10-resnet18": with_resnet18(0.2),
-    "cifar100-20-resnet18": with_resnet18(0.4),
-    "stl10-resnet18": with_resnet18(0.5),
+    "mnist": table_3("vgg4-28", "digits"),
+    "cifar10": table_3("vgg4-32"),
+    "cifar100-20": table_3("vgg4-32"),
+    "stl10": table_3("vgg4-96", batch_size=160),
+    "cifar10-resnet18": table_4(0.2),
+    "cifar100-20-resnet18": table_4(0.4),
+    "stl10-resnet18": table_4(0.5),
 }

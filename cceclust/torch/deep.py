@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from cceclust.errors import InputError
 from cceclust.neighbors import nearest_neighbors
+from cceclust.presets import RunSettings
 from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.objectives import Objective, make_objective
@@ -113,14 +114,14 @@ class DeepTrainer:
         self,
         network: nn.Module,
         augmentation: Callable[[Tensor], Tensor],
-        objective: str | Objective = "cce",
+        objective: str | Objective = RunSettings.objective,
         *,
-        learning_rate: float = 1e-3,
-        head_learning_rate: float | None = None,
-        weight_decay: float = 0.01,
-        batch_size: int = 250,
+        learning_rate: float = RunSettings.learning_rate,
+        head_learning_rate: float | None = RunSettings.head_learning_rate,
+        weight_decay: float = RunSettings.weight_decay,
+        batch_size: int = RunSettings.batch_size,
         device: str = "auto",
-        seed: int = 0,
+        seed: int = RunSettings.seed,
         **parameters: Any,
     ) -> None:
         check_positive(learning_rate, "learning_rate")

@@ -10,7 +10,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
 from cceclust.files.provenance import stamp
-from cceclust.presets import PRESETS
+from cceclust.presets import PRESETS, RunSettings
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
 from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one
 from cceclust.torch.devices import resolve_device
@@ -36,73 +36,19 @@ from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
 
-__all__ = ["Run", "RunSettings", "cluster_images", "make_trainer", "predict_images", "predict_images_file", "resolve"]
+__all__ = [
+    "Run",
+    "RunSettings",
+    "choose_settings",
+    "cluster_images",
+    "make_trainer",
+    "predict_images",
+    "predict_images_file",
+    "resolve",
+]
 
 # Clusters smaller than this part of their equal share count as lost.
 TINY_PART = 0.05
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """What a run is told.
-
-    Attributes
-    ----------
-    network : str
-        ``auto``, ``resnet18`` or a name in :data:`cceclust.torch.networks.NETWORKS`.
-    init : str or None
-        A file of weights for the backbone: a checkpoint of SCAN's pretext task, or an earlier run's model.
-    objective : str
-        A name in :data:`cceclust.torch.objectives.OBJECTIVES`.
-    objective_parameters : dict
-        Its parameters that differ from their defaults.
-    augmentation : str
-        ``auto``, ``digits`` or ``photos``.
-    learning_rate, head_learning_rate, weight_decay, batch_size, seed
-        As in :class:`cceclust.torch.DeepTrainer`.
-    n_epochs : int
-        How often each image is seen.
-    """
-
-    network: str = "auto"
-    init: str | None = None
-    objective: str = "cce"
-    objective_parameters: dict[str, Any] = field(default_factory=dict)
-    augmentation: str = "auto"
-    learning_rate: float = 1e-3
-    head_learning_rate: float | None = None
-    weight_decay: float = 0.01
-    batch_size: int = 250
-    n_epochs: int = 50
-    seed: int = 0
-
-    @classmethod
-    def from_preset(cls, name: str, objective: str = "cce") -> RunSettings:
-        """Return the settings of the paper.
-
-        Parameters
-        ----------
-        name : str
-            A name in :data:`cceclust.presets.PRESETS`.
-        objective : str
-            The preset's fairness is meant for ``cce`` and ``cce-pgd``; others keep their own.
-
-        Examples
-        --------
-        >>> from cceclust.torch.runs import RunSettings
-        >>> RunSettings.from_preset("cifar10-resnet18").objective_parameters
-        {'augmentation_weight': 0.2, 'fairness': 100.0}
-        """
-        if name not in PRESETS:
-            raise InputError(f"preset={name!r}; expected one of {', '.join(PRESETS)}")
-        values = asdict(PRESETS[name])
-        fairness, augmentation_weight = values.pop("fairness"), values.pop("augmentation_weight")
-        parameters = {}
-        if "augmentation_weight" in parameters_of(objective):
-            parameters["augmentation_weight"] = augmentation_weight
-        if objective in ("cce", "cce-pgd"):
-            parameters["fairness"] = fairness
-        return cls(objective=objective, objective_parameters=parameters, **values)
 
 
 @dataclass(frozen=True)
@@ -305,6 +251,39 @@ def predict_images_file(
     clusters = predict_images(folder, open_images(path, dataset=dataset, labels_dataset=labels_dataset))
     write_clusters(out, clusters, force=force)
     return clusters, out
+
+
+def choose_settings(objective: str = "cce", preset: str | None = None, **chosen: Any) -> RunSettings:
+    """Return the settings of a preset, or the defaults, with changes.
+
+    Parameters
+    ----------
+    objective : str
+        A preset's fairness is meant for ``cce`` and ``cce-pgd``; others keep their own.
+    preset : str, optional
+        A name in :data:`cceclust.presets.PRESETS`.
+    **chosen
+        Fields of :class:`RunSettings` that shall differ; ``objective_parameters`` are added to those of the preset.
+
+    Examples
+    --------
+    >>> from cceclust.torch.runs import choose_settings
+    >>> settings = choose_settings("cce", "cifar10-resnet18", objective_parameters={"max_iter": 50})
+    >>> settings.objective_parameters
+    {'augmentation_weight': 0.2, 'fairness': 100.0, 'max_iter': 50}
+    """
+    start = RunSettings()
+    if preset is not None:
+        if preset not in PRESETS:
+            raise InputError(f"preset={preset!r}; expected one of {', '.join(PRESETS)}")
+        start = PRESETS[preset]
+    parameters = {
+        name: value
+        for name, value in start.objective_parameters.items()
+        if name in parameters_of(objective) and (name != "fairness" or objective in ("cce", "cce-pgd"))
+    }
+    parameters |= chosen.pop("objective_parameters", {})
+    return replace(start, objective=objective, objective_parameters=parameters, **chosen)
 
 
 def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> RunSettings:

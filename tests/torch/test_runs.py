@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,14 +14,24 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
+from cceclust import presets
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files import open_features, read_clusters
 from cceclust.files.images import open_images
 from cceclust.files.scores import score_file
 from cceclust.torch import networks
+from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.pixels import fit_to_square, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
-from cceclust.torch.runs import Run, RunSettings, cluster_images, find_collapse, predict_images, resolve
+from cceclust.torch.runs import (
+    Run,
+    RunSettings,
+    choose_settings,
+    cluster_images,
+    find_collapse,
+    predict_images,
+    resolve,
+)
 
 K = 4
 SETTINGS = RunSettings(n_epochs=3, batch_size=20, network="vgg4-28", learning_rate=0.01)
@@ -324,8 +335,16 @@ class TestCollapse:
         assert find_collapse(clusters) == []
 
 
+def test_names_for_the_command_line_are_those_that_exist() -> None:
+    assert set(get_args(presets.ObjectiveName)) == set(OBJECTIVES)
+    assert set(get_args(presets.NetworkName)) == {"auto", "resnet18"} | {
+        name for name in networks.NETWORKS if not name.startswith("resnet18")
+    }
+    assert get_args(presets.PresetName) == tuple(presets.PRESETS)
+
+
 def test_presets_hold_the_papers_settings() -> None:
-    assert RunSettings.from_preset("stl10") == RunSettings(
+    assert choose_settings(preset="stl10") == RunSettings(
         network="vgg4-96",
         augmentation="photos",
         learning_rate=1e-4,
@@ -335,8 +354,8 @@ def test_presets_hold_the_papers_settings() -> None:
         n_epochs=50,
         objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
     )
-    resnet = RunSettings.from_preset("stl10-resnet18", "miadm")
+    resnet = choose_settings("miadm", "stl10-resnet18")
     assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
     assert resnet.objective_parameters == {"augmentation_weight": 0.5}
     with pytest.raises(InputError, match="preset='imagenet'"):
-        RunSettings.from_preset("imagenet")
+        choose_settings(preset="imagenet")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.deep import NetworkName, PresetName, given
+from cceclust.cli.deep import given
 from cceclust.cli.options import (
     LARGEST_FIRST_SEED,
     ImageDatasetOption,
@@ -21,14 +20,12 @@ from cceclust.cli.options import (
     SplitOption,
     check_above_zero,
 )
+from cceclust.presets import NetworkName, ObjectiveName, PresetName
 
 if TYPE_CHECKING:
     from cceclust.bench.deep import ObjectiveResult
     from cceclust.torch.deep import EpochMetrics
     from cceclust.torch.overhead import TrainingSpeed
-    from cceclust.torch.runs import RunSettings
-
-OBJECTIVE_NAMES = ["imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
 
 
 def deep(
@@ -66,31 +63,25 @@ def deep(
     """
     from cceclust.bench.deep import compare_objectives, measure_training_speed
     from cceclust.files.images import open_images
-    from cceclust.torch.runs import RunSettings
+    from cceclust.torch.runs import choose_settings
 
-    names = objective or OBJECTIVE_NAMES
+    names = objective or list(get_args(ObjectiveName))
     for name in names:
-        if name not in OBJECTIVE_NAMES:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(OBJECTIVE_NAMES)}", param_hint="--objective")
-    chosen: dict[str, Any] = {
-        "network": network,
-        "n_epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-    }
-
-    def settings_of(name: str) -> RunSettings:
-        start = RunSettings(objective=name) if preset is None else RunSettings.from_preset(preset, name)
-        return replace(start, seed=seed, **given(chosen))
-
+        if name not in get_args(ObjectiveName):
+            known = ", ".join(get_args(ObjectiveName))
+            raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--objective")
+    chosen = given(
+        network=network,
+        n_epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+    )
+    settings = [choose_settings(name, preset, seed=seed, **chosen) for name in names]
     collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
     if speed:
-        outcome: Any = measure_training_speed(
-            collection, settings_of(names[-1]), n_clusters=k, n_rounds=rounds, device=device
-        )
+        outcome: Any = measure_training_speed(collection, settings[-1], n_clusters=k, n_rounds=rounds, device=device)
     else:
-        settings = [settings_of(name) for name in names]
         with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
             n_epochs = sum(each.n_epochs for each in settings) * trials
             task = bar.add_task("Training", total=n_epochs, detail="")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.deep import NetworkName, PresetName, given
+from cceclust.cli.deep import given
 from cceclust.cli.options import (
     INPUT_PANEL,
     LARGEST_FIRST_SEED,
@@ -21,12 +20,12 @@ from cceclust.cli.options import (
     QuietOption,
     SplitOption,
 )
+from cceclust.presets import NetworkName, PresetName, RunSettings
 
 if TYPE_CHECKING:
     from cceclust.bench.weak import WeakResult
     from cceclust.files.images import ImageCollection
     from cceclust.torch.deep import EpochMetrics
-    from cceclust.torch.runs import RunSettings
 
 DEEP_PANEL = "With --deep"
 
@@ -62,8 +61,12 @@ def weak(
         PresetName | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
     ] = None,
     network: Annotated[NetworkName | None, deep_option(help="As in [bold]cceclust deep[/].")] = None,
-    epochs: Annotated[int | None, deep_option(min=1, help="Epochs a network; 50 by default.")] = None,
-    batch_size: Annotated[int | None, deep_option(min=1, help="Images a step; 250 by default.")] = None,
+    epochs: Annotated[
+        int | None, deep_option(min=1, help=f"Epochs a network; {RunSettings.n_epochs} by default.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, deep_option(min=1, help=f"Images a step; {RunSettings.batch_size} by default.")
+    ] = None,
     device: Annotated[str | None, deep_option(help="auto (the default), cpu, mps, cuda or cuda:N.")] = None,
     split: SplitOption = None,
     limit: LimitOption = None,
@@ -85,9 +88,8 @@ def weak(
         refuse_given({"--restarts": restarts}, "has no meaning with --deep")
         from cceclust.files.images import open_images
 
-        settings = settings_by_method(
-            method, preset, {"seed": seed, "network": network, "n_epochs": epochs, "batch_size": batch_size}
-        )
+        options = given(seed=seed, network=network, n_epochs=epochs, batch_size=batch_size)
+        settings = settings_by_method(method, preset, options)
         images = open_images(file, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
         outcomes = train_all(images, settings, ratios, draws, device or "auto", quiet=hidden)
     else:
@@ -108,7 +110,7 @@ def weak(
 
 def refuse_given(options: dict[str, Any], problem: str) -> None:
     """Refuse options that would do nothing."""
-    for name in given(options):
+    for name in given(**options):
         raise typer.BadParameter(problem, param_hint=name)
 
 
@@ -125,13 +127,12 @@ def settings_by_method(
 ) -> dict[str, RunSettings]:
     """Return how to train by each method that was asked for."""
     from cceclust.bench.weak_deep import METHODS
-    from cceclust.torch.runs import RunSettings
+    from cceclust.torch.runs import choose_settings
 
-    def settings_of(objective: str) -> RunSettings:
-        start = RunSettings(objective=objective) if preset is None else RunSettings.from_preset(preset, objective)
-        return replace(start, **given(options))
-
-    return {name: settings_of(METHODS[name] or "cce") for name in chosen_methods(names, METHODS)}
+    return {
+        name: choose_settings(METHODS[name] or RunSettings.objective, preset, **options)
+        for name in chosen_methods(names, METHODS)
+    }
 
 
 def fit_all(

@@ -43,9 +43,10 @@ def open_images(
         Which files of a folder of batches to read; all labelled ones by default.
     limit : int, optional
         Read only the first images.
-    dataset, labels_dataset : str, optional
-        Names of images and labels inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only array that
-        can be images, and ``labels`` if it is there.
+    dataset : str, optional
+        Name of the images inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only array that can be.
+    labels_dataset : str, optional
+        Name of the labels inside it; by default ``labels`` if it is there.
 
     Returns
     -------

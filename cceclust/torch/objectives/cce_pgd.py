@@ -22,11 +22,11 @@ class CCEByPGD(CCE):
     Parameters
     ----------
     fairness : float
-        λ; the paper has 100.
+        λ, the weight of equal cluster sizes; the paper has 100.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
-        Steps a batch.
+        Steps in each batch.
 
     Examples
     --------

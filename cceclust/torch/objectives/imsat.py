@@ -36,11 +36,11 @@ class IMSAT(Objective):
     Parameters
     ----------
     fairness : float
-        μ, the weight of H(σ̄); 4 in the authors' code.
+        μ, the weight of equal cluster sizes, H(σ̄); 4 in the authors' code.
     information_weight : float
         t, the weight of the mutual information; 0.1 in the authors' code.
     augmentation_weight : float
-        w.
+        w, the weight of the loss of the views.
     views : {"adversarial", "augmented"}
         Views that change the prediction most, within `radius`, or the trainer's augmentation.
     radius : float

@@ -25,9 +25,9 @@ class SeLa(Objective):
     sharpness : float
         Power of the probabilities in the transport; 25 in the paper of SeLa.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
-        Sinkhorn's iterations a batch.
+        Sinkhorn's iterations in each batch.
 
     Examples
     --------
