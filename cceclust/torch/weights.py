@@ -63,7 +63,7 @@ OTHERS = (
 )
 # NumPy's numbers, such as a best accuracy, which training scripts save beside the weights. They cannot run code.
 SCALAR: Any = np.float64(0).__reduce__()[0]
-NUMPY_SCALARS = [
+NUMPY_SCALARS: list[Any] = [
     (SCALAR, "numpy.core.multiarray.scalar"),
     (SCALAR, "numpy._core.multiarray.scalar"),
     np.dtype,
