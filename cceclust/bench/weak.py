@@ -51,7 +51,7 @@ def label_spreading(random_state: int) -> LabelSpreading:
 
 
 # What a method is made by, given random_state. Losses beside that of the labels have the defaults of their clusterers,
-# so the two rows of a loss differ in nothing but neighbours. Methods whose names end in "neighbours" get the same graph.
+# so the two rows of a loss differ in neighbours alone. Methods whose names end in "neighbours" get the same graph.
 METHODS: dict[str, Callable[..., Any]] = {
     "only seeds": partial(CCEClassifier, self_labeling=False),
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
