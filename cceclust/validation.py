@@ -62,7 +62,10 @@ def as_prior(prior: npt.ArrayLike | None) -> npt.NDArray[np.float64] | None:
     """Check a distribution over clusters; None, which means uniform, stays."""
     if prior is None:
         return None
-    array = np.asarray(prior, dtype=np.float64)
+    try:
+        array = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"prior={prior!r}; expected numbers") from None
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"prior must have shape (n_clusters,), got shape {array.shape}")
     return np.asarray(as_distributions(array[None], "prior")[0] / array.sum())

@@ -1,4 +1,4 @@
-"""Deep clustering: Tables 3 and 4 of the paper on any labelled images, and the speed of training."""
+"""Deep clustering: Tables 3 and 4 of the paper on any labelled images."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from cceclust.scoring import score_clusters
 
 if TYPE_CHECKING:
     from cceclust.torch.deep import EpochMetrics
-    from cceclust.torch.overhead import TrainingSpeed
     from cceclust.torch.runs import RunSettings
 
-__all__ = ["TABLE_3", "TABLE_4", "ObjectiveResult", "compare_objectives", "measure_training_speed"]
+__all__ = ["TABLE_3", "TABLE_4", "ObjectiveResult", "compare_objectives"]
 
 # The rows of the tables, with the supplement's L_CCE beside L_CCE+.
 TABLE_3 = ("imsat", "iic", "sela", "miadm", "cce-pgd", "cce")
@@ -130,38 +129,3 @@ def run_trial(
         warnings.simplefilter("ignore", ClusteringWarning)
         run = cluster_images(images, folder, n_clusters, settings, device=device, resume=True, on_epoch=on_epoch)
     return run.clusters
-
-
-def measure_training_speed(
-    images: ImageCollection,
-    settings: RunSettings,
-    *,
-    n_clusters: int | None = None,
-    n_rounds: int = 3,
-    device: str = "auto",
-) -> TrainingSpeed:
-    """Compare the trainer's speed with that of a bare loop over the same network and as many views.
-
-    Parameters
-    ----------
-    images : ImageCollection
-        What to train on.
-    settings : RunSettings
-        The network, the objective and the batch size.
-    n_clusters : int, optional
-        Number of clusters; by default the number of classes, or 10.
-    n_rounds : int
-        Pairs of epochs.
-    device : str
-        ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
-    """
-    from cceclust.torch.networks import NETWORKS
-    from cceclust.torch.overhead import measure_overhead
-    from cceclust.torch.pixels import load_pixels
-    from cceclust.torch.runs import make_trainer, resolve
-
-    n_clusters = n_clusters or len(images.class_names) or 10
-    resolved = resolve(settings, images, n_clusters)
-    form = NETWORKS[resolved.network]
-    loaded = load_pixels(images, form.size, form.n_channels)
-    return measure_overhead(make_trainer(resolved, n_clusters, loaded.pixels, device), loaded.pixels, n_rounds=n_rounds)

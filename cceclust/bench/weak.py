@@ -20,22 +20,26 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
-from cceclust.neighbors import nearest_neighbors
+from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.objectives import Objective
 
 __all__ = ["METHODS", "WeakResult", "compare_weak", "draw_labels"]
 
 N_NEIGHBORS = 10
 
 
-@dataclass(eq=False, repr=False)
 class BesideClusterer(CCEClassifier):
     """CCEClassifier with the loss of any clusterer beside that of the labels."""
 
-    clusterer: SoftmaxClusterer | None = None
+    def __init__(
+        self, clusterer: SoftmaxClusterer, *, n_neighbors: int = 0, n_init: int = 2, random_state: int | None = None
+    ) -> None:
+        super().__init__(n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
+        self.clusterer = clusterer
 
-    def _self_labeler(self) -> SoftmaxClusterer:
-        assert self.clusterer is not None
-        return self.clusterer
+    def make_objective(self, prior: NDArray[Any]) -> Objective:
+        """Return the clusterer's objective."""
+        return self.clusterer.make_objective(prior)
 
 
 def self_training(random_state: int) -> Any:
@@ -57,10 +61,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
     "+ SeLa": partial(BesideClusterer, clusterer=SeLa()),
     "+ MIADM": partial(BesideClusterer, clusterer=MIADM()),
-    "+ CCE": partial(BesideClusterer, clusterer=CCEClusterer(n_neighbors=0)),
-    "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(n_neighbors=N_NEIGHBORS)),
-    "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(n_neighbors=N_NEIGHBORS)),
-    "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(n_neighbors=N_NEIGHBORS)),
+    "+ CCE": partial(BesideClusterer, clusterer=CCEClusterer()),
+    "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(), n_neighbors=N_NEIGHBORS),
+    "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(), n_neighbors=N_NEIGHBORS),
+    "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(), n_neighbors=N_NEIGHBORS),
     "label spreading": label_spreading,
     "self-training": self_training,
 }

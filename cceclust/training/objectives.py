@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from cceclust import choices
 from cceclust.pseudo_labels.solver import Solver
 from cceclust.training.kernels import to_collision_gradient, to_shannon_gradient
 
 __all__ = ["MutualInformation", "Objective", "SelfLabeling"]
-
-# On all the data, pseudo-labels are found once and for comparison: they may take longer than for a batch.
-EVALUATION_ITERATIONS = 100
-EVALUATION_TOLERANCE = 1e-5
 
 
 class Objective(Protocol):
@@ -73,7 +70,7 @@ class SelfLabeling:
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Return each restart's loss."""
         solver: Any = self.solver
-        patient = dataclasses.replace(solver, max_iter=EVALUATION_ITERATIONS, tol=EVALUATION_TOLERANCE)
+        patient = dataclasses.replace(solver, max_iter=choices.EVALUATION_ITERATIONS, tol=choices.EVALUATION_TOLERANCE)
         return self._solve(patient, np.ascontiguousarray(probabilities), weights)[1]
 
     def _solve(

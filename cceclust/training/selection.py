@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import choices
 from cceclust.training.heads import stack_probabilities
+from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
-from cceclust.training.supervision import Supervision
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
-
-# The probabilities of all restarts for all rows are kept up to this size; beyond it a random sample of rows serves.
-EVALUATION_BYTES = 256 << 20
-# Labels with such an adjusted Rand index between them describe the same clusters.
-SAME_CLUSTERS = 0.9
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def evaluate(
     seed : int
         Decides the sample of a very large number of rows.
     supervision : Supervision, optional
-        What labelled rows teach; its loss is added.
+        The loss of labelled rows, which is added.
     n_threads : int, optional
         How many restarts are evaluated at the same time.
     """
@@ -86,8 +82,8 @@ def evaluate(
     def loss(restart: int) -> float:
         predicted, objective = probabilities[restart : restart + 1], make_objective()
         own = 0.0 if objective is None else objective.losses(predicted, weights)[0]
-        taught = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
-        return float(own + taught)
+        of_labels = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
+        return float(own + of_labels)
 
     with ThreadPoolExecutor(n_threads) as pool:
         losses = np.array(list(pool.map(loss, range(n_restarts))))
@@ -95,14 +91,14 @@ def evaluate(
     losses = np.where(np.isnan(losses), np.inf, losses)
     labels = probabilities.argmax(axis=1)
     best = labels[np.argmin(losses)]
-    n_agreeing = sum(adjusted_rand_index(best, other, n_clusters) >= SAME_CLUSTERS for other in labels)
+    n_agreeing = sum(adjusted_rand_index(best, other, n_clusters) >= choices.SAME_CLUSTERS for other in labels)
     return Evaluation(losses, mean_pairwise_ari(labels, n_clusters), n_agreeing)
 
 
 def rows_to_evaluate(rows: Rows, sample_weight: NDArray[Any], n_heads: int, seed: int) -> NDArray[np.intp]:
     """Return the rows that have weight, or a random sample of them if their probabilities would be too large."""
     wanted = np.flatnonzero(sample_weight > 0)
-    affordable = EVALUATION_BYTES // (n_heads * rows.dtype.itemsize)
+    affordable = choices.EVALUATION_BYTES // (n_heads * rows.dtype.itemsize)
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted

@@ -1,4 +1,4 @@
-"""The benchmark of deep clustering: every objective from the same start, and the speed beside a bare loop."""
+"""The benchmark of deep clustering: every objective from the same start."""
 
 from __future__ import annotations
 
@@ -41,11 +41,6 @@ def test_trials_differ_and_repeat() -> None:
         )
     assert losses[:2] == losses[2:]
     assert losses[0] != losses[1]
-
-
-def test_speed_is_a_ratio(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["bench", "deep", str(DIGITS), *OPTIONS, "--k", "4", "--speed", "--rounds", "1"]) == 0
-    assert "of the bare loop's speed" in capsys.readouterr().out
 
 
 def test_a_killed_comparison_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class TestFewLabels:
         y = first_labels(truth)
         np.save(tmp_path / "features.npy", X)
         with open_features(tmp_path / "features.npy") as file:
-            classifier = fast(max_epochs=10).fit_rows(FileRows(file, 1000 * 8 * 8), y)
+            classifier = fast(max_epochs=10).fit(FileRows(file, 1000 * 8 * 8), y)
         assert (classifier.predict(X) == truth).mean() > 0.97
 
     def test_pieces_add_up(self):
@@ -259,5 +259,5 @@ class TestBadInput:
     def test_a_piece_without_labels_needs_self_labeling(self):
         X, truth = blobs(90)
         classifier = fast(self_labeling=False).partial_fit(X, truth)
-        with pytest.raises(InputError, match="no row of this batch has a label"):
+        with pytest.raises(InputError, match="no row of this piece has a label"):
             classifier.partial_fit(X, np.full(90, -1))

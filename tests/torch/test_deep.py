@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from cceclust.neighbors import nearest_neighbors
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.neighbors import nearest_neighbors
 from cceclust.scoring import clustering_accuracy
 from cceclust.torch import DeepTrainer
 from cceclust.torch.deep import parameter_groups, seeded
 from cceclust.torch.objectives import OBJECTIVES, make_objective
-from cceclust.torch.overhead import measure_overhead
 
 N_CLUSTERS = 3
 
@@ -239,8 +238,3 @@ def test_the_head_has_a_learning_rate_of_its_own() -> None:
     assert len(body["params"]) + len(head["params"]) == len(list(network.parameters()))
     with pytest.raises(InputError, match="needs a module 'head' in Linear"):
         parameter_groups(nn.Linear(2, 2), 1e-5, 0.05)
-
-
-def test_overhead_compares_the_same_number_of_images() -> None:
-    speed = measure_overhead(trainer(), blobs()[0], n_rounds=1)
-    assert speed.ratio == pytest.approx(speed.images_per_second / speed.bare_images_per_second)

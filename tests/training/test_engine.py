@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training import engine
-from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, n_groups, train
+from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Buffer
@@ -78,11 +78,6 @@ def test_restarts_differ_and_the_loss_falls_in_each() -> None:
     assert (trained.loss_curves[:, -1] < trained.loss_curves[:, 0]).all()
 
 
-@pytest.mark.parametrize(("n_restarts", "expected"), [(1, 1), (2, 2), (5, 2), (10, 2), (11, 3), (40, 8)])
-def test_groups_depend_on_nothing_but_the_number_of_restarts(n_restarts: int, expected: int) -> None:
-    assert n_groups(n_restarts) == expected
-
-
 @pytest.mark.parametrize("sizes", [[200, 40], [100, 74, 66], [50, 190], [239, 1]])
 def test_buffers_of_different_sizes_fit_their_batches(sizes: list[int]) -> None:
     trained = run(PiecewiseRows(three_groups().matrix, sizes), plan(batch_size=50))
@@ -129,13 +124,17 @@ def test_the_scale_of_weights_does_not_matter() -> None:
     np.testing.assert_allclose(run(sample_weight=weights).weights, run(sample_weight=1000 * weights).weights, atol=1e-9)
 
 
-def test_companions_are_drawn_from_those_given() -> None:
-    rows = three_groups()
-    same_class = (np.arange(240)[:, None] + [3, 6, 9]) % 240
-    with_companions, alone = run(rows, companions=same_class), run(rows)
-    assert not np.array_equal(with_companions.weights, alone.weights)
-    itself = np.arange(240)[:, None]
-    assert np.isfinite(run(rows, companions=itself).weights).all()
+def test_companions_are_drawn_from_those_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def gather(matrix: Any, indices: Any, mean: Any, scale: Any, rows: Any) -> None:
+        own, companions = np.split(np.asarray(indices), 2)
+        steps.extend((companions - own) % 240)
+        rows[:] = matrix[indices]
+
+    monkeypatch.setattr("cceclust.training.heads.gather_standardized", gather)
+    run(companions=(np.arange(240)[:, None] + [3, 6, 9]) % 240)
+    assert set(steps) == {3, 6, 9}
 
 
 def test_every_epoch_is_reported() -> None:

@@ -28,7 +28,6 @@ from cceclust.presets import NetworkName, ObjectiveName, PresetName
 if TYPE_CHECKING:
     from cceclust.bench.deep import ObjectiveResult
     from cceclust.torch.deep import EpochMetrics
-    from cceclust.torch.overhead import TrainingSpeed
 
 
 def deep(
@@ -62,10 +61,6 @@ def deep(
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Adam's L2 term.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials an objective.")] = 6,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
-    speed: Annotated[
-        bool, typer.Option("--speed", help="Measure the trainer's speed beside a bare loop instead.")
-    ] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Pairs of epochs that take turns, for --speed.")] = 3,
     device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     split: SplitOption = None,
     limit: LimitOption = None,
@@ -88,7 +83,7 @@ def deep(
     All start from the same weights and see the same batches; accuracy, NMI and ARI are those of the trained networks,
     as means over the trials. Stopped or killed, the same command with the same --out goes on.
     """
-    from cceclust.bench.deep import TABLE_3, TABLE_4, compare_objectives, measure_training_speed
+    from cceclust.bench.deep import TABLE_3, TABLE_4, compare_objectives
     from cceclust.files.images import open_images
     from cceclust.torch.runs import choose_settings
 
@@ -110,26 +105,21 @@ def deep(
         choose_settings(name, preset, seed=seed, objective_parameters=parameters[name], **chosen) for name in names
     ]
     collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
-    if speed:
-        outcome: Any = measure_training_speed(collection, settings[-1], n_clusters=k, n_rounds=rounds, device=device)
-    else:
-        with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
-            n_epochs = sum(each.n_epochs for each in settings) * trials
-            task = bar.add_task("Training", total=n_epochs, detail="")
+    with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
+        n_epochs = sum(each.n_epochs for each in settings) * trials
+        task = bar.add_task("Training", total=n_epochs, detail="")
 
-            def on_epoch(name: str, trial: int, metrics: EpochMetrics) -> None:
-                detail = f"{name}, trial {trial + 1}: loss {metrics.loss:.4f}, ACC {metrics.accuracy or 0:.3f}"
-                bar.update(task, advance=1, detail=detail)
+        def on_epoch(name: str, trial: int, metrics: EpochMetrics) -> None:
+            detail = f"{name}, trial {trial + 1}: loss {metrics.loss:.4f}, ACC {metrics.accuracy or 0:.3f}"
+            bar.update(task, advance=1, detail=detail)
 
-            outcome = compare_objectives(
-                collection, settings, n_clusters=k, n_trials=trials, device=device, folder=output, on_epoch=on_epoch
-            )
+        outcomes = compare_objectives(
+            collection, settings, n_clusters=k, n_trials=trials, device=device, folder=output, on_epoch=on_epoch
+        )
     if as_json:
-        print_json(outcome)
-    elif speed and not quiet:
-        print_speed(outcome, names[-1])
+        print_json(outcomes)
     elif not quiet:
-        print_objectives(outcome, f"{collection.source}: {len(collection):,} images, {trials} trials")
+        print_objectives(outcomes, f"{collection.source}: {len(collection):,} images, {trials} trials")
 
 
 def parse_parameters(texts: list[str], objectives: list[str]) -> dict[str, dict[str, Any]]:
@@ -153,11 +143,3 @@ def print_objectives(outcomes: list[ObjectiveResult], title: str) -> None:
             f"{outcome.seconds:.0f}",
         )
     results().print(table)
-
-
-def print_speed(speed: TrainingSpeed, objective: str) -> None:
-    """Print the ratio."""
-    results().print(
-        f"{objective}: {speed.ratio:.2f} of the bare loop's speed "
-        f"({speed.images_per_second:.1f} against {speed.bare_images_per_second:.1f} images a second, two views of each)"
-    )

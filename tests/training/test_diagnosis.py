@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cceclust.training.diagnostics import find_problems
+from cceclust.training.diagnosis import find_problems
 
 GOOD: dict[str, Any] = {
     "sizes": np.array([40, 60]),

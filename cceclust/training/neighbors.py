@@ -17,31 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from cceclust import choices
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
-from cceclust.training.components import COMPONENTS, ROWS_FOR_COMPONENTS
 from cceclust.training.rows import in_memory
 from cceclust.training.spectrum import leading_axes
 from cceclust.validation import check_count, thread_count
 
 __all__ = ["as_neighbors", "nearest_neighbors"]
 
-# The rows that each row is compared with: all of them, or those of the nearest cells that hold so many together.
-MOST_ROWS_FOR_ALL_PAIRS = 10_000
-ROWS_COMPARED = 5000
-# A thread holds the similarities of two cells at once: few enough to stay in its cache.
-ROWS_IN_A_CELL = 256
-LARGEST_CELL = 1024
-# Centres are the means of their cells in a sample, after some rounds of K-means.
-SAMPLE_IN_A_CELL = 40
-ROUNDS_FOR_CENTRES = 4
-
 
 def nearest_neighbors(
     X: Any,
     n_neighbors: int = 10,
     *,
-    n_components: int = COMPONENTS,
+    n_components: int = choices.COMPONENTS,
     n_compared: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -59,7 +49,7 @@ def nearest_neighbors(
         Rows with more features than this are projected onto so many principal components first.
     n_compared : int, optional
         Rows that each row is compared with, at least: those of the cells nearest to it. By default all rows if there
-        are up to 10,000, and else 5,000, which misses few of the nearest (``cceclust bench neighbors`` tells how many).
+        are up to 10,000, and else 5,000, which misses few of the nearest (benchmarks/neighbors.py tells how many).
     random_state : int, default=0
         Decides the samples that components and cells are found on.
     n_jobs : int, optional
@@ -98,7 +88,7 @@ def nearest_neighbors(
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
         refuse_what_is_not_finite(directions)
         if n_compared is None:
-            n_compared = n_samples if n_samples <= MOST_ROWS_FOR_ALL_PAIRS else ROWS_COMPARED
+            n_compared = n_samples if n_samples <= choices.MOST_ROWS_FOR_ALL_PAIRS else choices.ROWS_COMPARED
         # The row itself is one of those it is compared with.
         n_compared = max(n_compared, n_neighbors + 1)
         if n_compared >= n_samples:
@@ -132,7 +122,7 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
     n_samples, n_features = X.shape
     if n_features > n_components:
         # The sample's mean stands for that of all rows, too, as its components do.
-        sample = np.random.default_rng(random_state).permutation(n_samples)[:ROWS_FOR_COMPONENTS]
+        sample = np.random.default_rng(random_state).permutation(n_samples)[: choices.ROWS_FOR_COMPONENTS]
         sampled = X[np.sort(sample)]
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
         refuse_what_is_not_finite(dense)
@@ -142,11 +132,11 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
         centre = rows.mean(axis=0, dtype=np.float64)
     directions = np.empty(rows.shape, np.float32)
-    for start in range(0, n_samples, ROWS_IN_A_CELL):
-        block = rows[start : start + ROWS_IN_A_CELL] - centre
+    for start in range(0, n_samples, choices.ROWS_IN_CELL):
+        block = rows[start : start + choices.ROWS_IN_CELL] - centre
         # Scaled by the largest value first, squares neither overflow nor vanish.
         block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
-        directions[start : start + ROWS_IN_A_CELL] = as_unit_length(block)
+        directions[start : start + choices.ROWS_IN_CELL] = as_unit_length(block)
     return directions
 
 
@@ -203,15 +193,17 @@ class Cells:
 
 def consecutive_cells(n_samples: int) -> Cells:
     """Return cells of successive rows, each to be compared with all."""
-    return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, ROWS_IN_A_CELL), n_samples))
+    return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, choices.ROWS_IN_CELL), n_samples))
 
 
 def cells_around_centres(directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor) -> Cells:
     """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
-    n_samples, n_centres = len(directions), max(1, len(directions) // ROWS_IN_A_CELL)
-    sample = directions[np.random.default_rng(random_state).permutation(n_samples)[: SAMPLE_IN_A_CELL * n_centres]]
+    n_samples, n_centres = len(directions), max(1, len(directions) // choices.ROWS_IN_CELL)
+    sample = directions[
+        np.random.default_rng(random_state).permutation(n_samples)[: choices.SAMPLE_IN_CELL * n_centres]
+    ]
     centres = sample[:n_centres]
-    for _ in range(ROUNDS_FOR_CENTRES):
+    for _ in range(choices.ROUNDS_FOR_CELLS):
         members = (nearest_centres(sample, centres, pool), np.arange(len(sample)))
         sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
         centres = as_unit_length(sums)
@@ -220,7 +212,7 @@ def cells_around_centres(directions: NDArray[np.float32], random_state: int, poo
     ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
     # Many equal rows share a centre; cut into pieces, they need no more memory than others.
     starts = np.concatenate(
-        [np.arange(start, end, LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
+        [np.arange(start, end, choices.LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
     )
     return Cells(order, np.append(starts, n_samples), centres[centre_of_row[order[starts]]])
 
@@ -231,9 +223,9 @@ def nearest_centres(
     """Return the number of the centre in the most similar direction to each row."""
 
     def nearest(start: int) -> NDArray[np.intp]:
-        return np.asarray((rows[start : start + ROWS_IN_A_CELL] @ centres.T).argmax(axis=1))
+        return np.asarray((rows[start : start + choices.ROWS_IN_CELL] @ centres.T).argmax(axis=1))
 
-    return np.concatenate(list(pool.map(nearest, range(0, len(rows), ROWS_IN_A_CELL))))
+    return np.concatenate(list(pool.map(nearest, range(0, len(rows), choices.ROWS_IN_CELL))))
 
 
 @compiled(error_model="numpy")

@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import choices
+from cceclust.bench.files import read_labelled
+from cceclust.cli.bench.tables import mean_and_deviation, plain_table
+from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
-from cceclust.neighbors import ROWS_COMPARED, nearest_neighbors
 from cceclust.scoring import clustering_accuracy
-
-__all__ = ["GraphResult", "compare_graphs"]
+from cceclust.training.neighbors import nearest_neighbors
 
 ROWS_FOR_RECALL = 2000
 
 
 @dataclass(frozen=True)
 class GraphResult:
-    """A neighbour graph and what comes of it.
+    """A neighbour graph and what comes of it."""
 
-    Attributes
-    ----------
-    graph : str
-        "none", "exact", or how it was searched for.
-    recall : float or None
-        Part of the exact neighbours that were found, on a sample of rows.
-    purity : float or None
-        Part of the neighbours that have the row's own label.
-    seconds : float
-        Time to find the neighbours.
-    accuracies : list of float
-        Of fits that use them, one a seed.
-    agreement : float or None
-        Mean agreement of the restarts of these fits.
-    """
-
+    # "none", "exact", or how it was searched for.
     graph: str
+    # Part of the exact neighbours that were found, on a sample of rows.
     recall: float | None
+    # Part of the neighbours that have the row's own label.
     purity: float | None
+    # Time to find the neighbours.
     seconds: float
+    # Of fits that use them, one for each seed.
     accuracies: list[float]
-    agreement: float | None
+    # Mean agreement of the restarts of these fits.
+    agreement: float
 
 
 def compare_graphs(
@@ -56,34 +50,19 @@ def compare_graphs(
     n_neighbors: int = 10,
     components: tuple[int, ...] = (32, 64, 128, 256),
     n_seeds: int = 3,
-    on_graph: Callable[[str], None] | None = None,
 ) -> list[GraphResult]:
     """Find neighbours in several ways and fit with each.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-        The features.
-    labels : ndarray of shape (n_samples,)
-        True labels, for scoring.
-    n_neighbors : int
-        Neighbours a row.
-    components : tuple of int
-        Numbers of principal components to search in; those that are no fewer than the features are left out. The
-        largest is also searched in cells.
-    n_seeds : int
-        Fits a graph.
-    on_graph : callable, optional
-        Told the name of each graph when it is done.
+    Numbers of components that are no fewer than the features are left out; the largest is also searched in cells.
     """
     n_samples, n_features = features.shape
     searches = {"exact": {"n_components": n_features, "n_compared": n_samples}}
     for n in components:
         if n < n_features:
             searches[f"{n} components"] = {"n_components": n, "n_compared": n_samples}
-    if n_samples > ROWS_COMPARED:
+    if n_samples > choices.ROWS_COMPARED:
         most = min(max(components), n_features)
-        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": ROWS_COMPARED}
+        searches[f"{most} components, cells"] = {"n_components": most, "n_compared": choices.ROWS_COMPARED}
     sample = np.random.default_rng(0).permutation(len(features))[:ROWS_FOR_RECALL]
     exact: NDArray[Any] | None = None
     results = []
@@ -100,8 +79,7 @@ def compare_graphs(
         accuracies = [clustering_accuracy(labels, estimator.labels_) for estimator in fits]
         agreement = float(np.mean([estimator.restart_agreement_ for estimator in fits]))
         results.append(GraphResult(name, recall, purity, seconds, accuracies, agreement))
-        if on_graph is not None:
-            on_graph(name)
+        print(f"{name}: done", file=sys.stderr)
     return results
 
 
@@ -111,3 +89,35 @@ def fit(features: NDArray[Any], n_clusters: int, graph: NDArray[Any] | None, see
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClusteringWarning)
         return estimator.fit(features, neighbors=graph)
+
+
+def print_graphs(outcomes: list[GraphResult], title: str) -> None:
+    """Print the table; times are given as a ratio to the exact search."""
+    exact = next(outcome.seconds for outcome in outcomes if outcome.graph == "exact")
+    table = plain_table(title, "search", "recall", "same class", "time / exact", "ACC", "agreement")
+    for outcome in outcomes:
+        table.add_row(
+            outcome.graph,
+            "–" if outcome.recall is None else f"{outcome.recall:.3f}",
+            "–" if outcome.purity is None else f"{outcome.purity:.3f}",
+            "–" if outcome.graph == "none" else f"{outcome.seconds / exact:.2f}",
+            mean_and_deviation(outcome.accuracies),
+            f"{outcome.agreement:.2f}",
+        )
+    results().print(table)
+
+
+def main() -> None:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, help="labelled features")
+    parser.add_argument("-n", "--neighbors", type=int, default=10, help="neighbours of each row (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="fits with each graph (%(default)s)")
+    options = parser.parse_args()
+    features, labels = read_labelled(options.file)
+    outcomes = compare_graphs(features, labels, n_neighbors=options.neighbors, n_seeds=options.seeds)
+    print_graphs(outcomes, f"{options.file.name}: {options.neighbors} neighbours, {options.seeds} fits each")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""What labelled rows teach: cross-entropy against given distributions, beside an objective that needs no labels."""
+"""Learning from labelled rows: cross-entropy against given distributions, beside an objective that needs no labels."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
 
-__all__ = ["Seeds", "Supervision", "seeds_in_memory"]
-
-# Labelled rows that are kept while others are streamed may take a quarter as much memory again.
-PART_OF_MEMORY_FOR_SEEDS = 4
+__all__ = ["LabelledRows", "Supervision", "labelled_rows"]
 
 
 @dataclass(frozen=True)
-class Seeds:
-    """Labelled rows at hand, of which every batch gets some.
+class LabelledRows:
+    """Labelled rows in memory, some of which join every batch.
 
     A batch of a few hundred rows holds two or three labelled ones where one in a hundred is labelled: their gradient
     alone would be mostly noise.
@@ -48,7 +46,7 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Supervision:
-    """Cross-entropy of predictions against given distributions.
+    """The mean cross-entropy of predictions against given distributions, as a part of the loss.
 
     Attributes
     ----------
@@ -57,19 +55,25 @@ class Supervision:
     targets : ndarray of shape (n_labelled, n_clusters)
         The distribution y given for each of them.
     collision : bool
-        Teach by collision cross-entropy H₂(y, σ) = −ln Σ_k y_k σ_k or else by Shannon's H(y, σ) = −Σ_k y_k ln σ_k.
+        Minimise collision cross-entropy H₂(y, σ) = −ln Σ_k y_k σ_k or else by Shannon's H(y, σ) = −Σ_k y_k ln σ_k.
         The two are the same where y is one-hot.
     weight : float
         Weight of this mean loss beside that of an objective that needs no labels.
-    seeds : Seeds or None
-        The labelled rows, to join every batch; None if batches are made of labelled rows alone.
+    joining : LabelledRows or None
+        Labelled rows that join every batch; None if batches consist of labelled rows alone.
     """
 
     rows: NDArray[np.intp]
     targets: NDArray[Any]
     collision: bool = True
     weight: float = 1.0
-    seeds: Seeds | None = None
+    joining: LabelledRows | None = None
+
+    def only_labelled(self, sample_weight: NDArray[Any]) -> NDArray[Any]:
+        """Return the weights of labelled rows, and 0 for all others."""
+        weights = np.zeros_like(sample_weight)
+        weights[self.rows] = sample_weight[self.rows]
+        return weights
 
     def to_gradient(
         self, probabilities: NDArray[Any], labelled: NDArray[np.intp], weights: NDArray[Any]
@@ -92,7 +96,7 @@ class Supervision:
         if self.collision:
             shared = targets * probabilities
             collision = shared.sum(axis=1, keepdims=True)
-            # A prediction that underflowed to 0 where the label is: pull it back as Shannon's would.
+            # Where the prediction of the labelled class underflowed to 0, pull it back as Shannon's would.
             learned = np.divide(shared, collision, out=learned.copy(), where=collision > 0)
         probabilities -= learned
         probabilities *= probabilities.dtype.type(self.weight) * weights
@@ -126,8 +130,8 @@ class Supervision:
         return np.asarray(self.weight * (rowwise @ weights), np.float64)
 
 
-def seeds_in_memory(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any]) -> Seeds:
-    """Return the labelled rows; those of a file that is streamed are read once, and kept.
+def labelled_rows(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any]) -> LabelledRows:
+    """Return the labelled rows; those of a file larger than memory are read once and kept.
 
     Parameters
     ----------
@@ -139,12 +143,12 @@ def seeds_in_memory(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any
         Their weights.
     """
     if isinstance(rows, ArrayRows | SparseRows):
-        return Seeds(rows.matrix, labelled, weights)
+        return LabelledRows(rows.matrix, labelled, weights)
     assert isinstance(rows, FileRows)
-    affordable = rows.rows_in_memory // PART_OF_MEMORY_FOR_SEEDS
+    affordable = rows.rows_in_memory // choices.PARTS_OF_MEMORY_FOR_LABELS
     if len(labelled) > affordable:
         raise InputError(
-            f"{len(labelled):,} labelled rows do not fit beside streamed ones: the memory allowed leaves room for "
+            f"{len(labelled):,} labelled rows do not fit into memory beside the others: there is room for "
             f"{affordable:,}; allow more memory"
         )
-    return Seeds(rows.take(labelled).astype(rows.dtype), np.arange(len(labelled)), weights)
+    return LabelledRows(rows.take(labelled).astype(rows.dtype), np.arange(len(labelled)), weights)

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.neighbors import as_neighbors
+from cceclust.training.neighbors import as_neighbors
 
 
 def exact_neighbors(X, n_neighbors):
@@ -34,20 +34,20 @@ def test_narrow_rows_are_searched_exactly(rows):
 
 def test_blocks_do_not_show(rows, monkeypatch):
     whole = nearest_neighbors(rows, 5)
-    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 7)
     assert np.array_equal(nearest_neighbors(rows, 5), whole)
 
 
 @pytest.mark.parametrize("n_compared", [None, 100])
 def test_threads_do_not_show(rows, n_compared, monkeypatch):
-    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 7)
     found = [nearest_neighbors(rows, 5, n_compared=n_compared, n_jobs=n_jobs) for n_jobs in (1, 2, -1)]
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
 
 
 def test_cells_find_most_neighbours_in_a_fraction_of_the_comparisons(monkeypatch):
-    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 20)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 20)
     X = np.random.default_rng(0).normal(size=(2000, 5))
     found, exact = nearest_neighbors(X, 10, n_compared=400), exact_neighbors(X, 10)
     assert recall(found, exact) > 0.9
@@ -55,9 +55,9 @@ def test_cells_find_most_neighbours_in_a_fraction_of_the_comparisons(monkeypatch
 
 
 def test_many_rows_are_sorted_into_cells(rows, monkeypatch):
-    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 7)
-    monkeypatch.setattr("cceclust.neighbors.ROWS_COMPARED", 50)
-    monkeypatch.setattr("cceclust.neighbors.MOST_ROWS_FOR_ALL_PAIRS", 200)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 7)
+    monkeypatch.setattr("cceclust.choices.ROWS_COMPARED", 50)
+    monkeypatch.setattr("cceclust.choices.MOST_ROWS_FOR_ALL_PAIRS", 200)
     found = nearest_neighbors(rows, 5)
     assert np.array_equal(found, nearest_neighbors(rows, 5, n_compared=50))
     assert 0.3 < recall(found, exact_neighbors(rows, 5)) < 1
@@ -65,8 +65,8 @@ def test_many_rows_are_sorted_into_cells(rows, monkeypatch):
 
 @pytest.mark.parametrize("distinct", [1, 2])
 def test_equal_rows_crowd_a_cell_and_are_searched_in_pieces(distinct, monkeypatch):
-    monkeypatch.setattr("cceclust.neighbors.ROWS_IN_A_CELL", 5)
-    monkeypatch.setattr("cceclust.neighbors.LARGEST_CELL", 9)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 5)
+    monkeypatch.setattr("cceclust.choices.LARGEST_CELL", 9)
     X = np.tile(np.array([[1.0, 2.0], [3.0, 1.0]])[:distinct], (60, 1))
     neighbors = nearest_neighbors(X, 4, n_compared=20)
     assert (X[neighbors] == X[:, None]).all()
@@ -82,7 +82,7 @@ def test_projection_finds_most_neighbours_of_wide_rows_with_few_directions():
 
 @pytest.mark.parametrize("block_bytes", [16 << 20, 10_000])
 def test_wide_rows_far_from_zero_are_told_apart(block_bytes, monkeypatch):
-    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", block_bytes)
     generator = np.random.default_rng(0)
     X = generator.normal(size=(600, 30)) @ generator.normal(size=(30, 300)) + generator.normal(size=(600, 300))
     far = (X + 1e6).astype(np.float32)

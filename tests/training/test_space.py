@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from cceclust.training.components import TrainingSpace, projected, worthwhile_components
+from cceclust import choices
 from cceclust.training.rows import ArrayRows
+from cceclust.training.space import TrainingSpace, project
 from cceclust.training.spectrum import leading_axes
-from cceclust.training.standardization import fold, measure
+from cceclust.training.standardization import measure
 
 WEIGHTS = np.ones(80)
 
@@ -20,7 +21,7 @@ def flat_rows(dtype=np.float64):
 def space_of(matrix, n_components, weights=WEIGHTS, n_threads=1):
     rows = ArrayRows(matrix)
     standardization = measure(rows, weights, standardize=True)
-    return projected(rows, standardization, weights, n_components, seed=0, n_threads=n_threads)
+    return project(rows, standardization, weights, n_components, seed=0, n_threads=n_threads)
 
 
 def test_axes_are_the_leading_singular_vectors():
@@ -66,7 +67,7 @@ def test_there_are_no_more_components_than_rows():
 
 
 def test_threads_do_not_show(monkeypatch):
-    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", 2000)
+    monkeypatch.setattr(choices, "BLOCK_BYTES", 2000)
     one, four = (space_of(flat_rows(), 3, n_threads=n).rows.matrix for n in (1, 4))
     assert np.array_equal(one, four)
 
@@ -79,18 +80,10 @@ def test_rows_without_weight_do_not_turn_the_axes():
     np.testing.assert_allclose(space_of(disturbed, 3, weights).axes, space_of(matrix, 3, weights).axes, atol=1e-6)
 
 
-def test_without_projection_heads_are_folded_as_ever():
+def test_without_projection_a_head_says_the_same_of_raw_features():
     rows = ArrayRows(flat_rows())
     standardization = measure(rows, WEIGHTS, standardize=True)
-    weights, biases = np.random.default_rng(0).normal(size=(5, 30)), np.zeros(5)
-    found = TrainingSpace.of_rows(rows, standardization).raw_heads(weights, biases)
-    for one, other in zip(found, fold(weights, biases, standardization), strict=True):
-        assert np.array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    ("n_features", "n_clusters", "expected"),
-    [(64, 10, 0), (1023, 10, 0), (1024, 10, 256), (2048, 256, 512), (2048, 300, 0), (100_000, 1000, 2000)],
-)
-def test_few_features_or_many_clusters_need_no_components(n_features, n_clusters, expected):
-    assert worthwhile_components(n_features, n_clusters) == expected
+    weights, biases = np.random.default_rng(0).normal(size=(5, 30)), np.arange(5.0)
+    coef, intercept = TrainingSpace.of_rows(rows, standardization).raw_heads(weights, biases)
+    standardized = (rows.matrix - standardization.mean) / standardization.scale
+    np.testing.assert_allclose(rows.matrix @ coef.T + intercept, standardized @ weights.T + biases, atol=1e-9)

@@ -5,17 +5,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer
-from cceclust.training.spectrum import Spectrum
-from cceclust.training.weight_decay import automatic_weight_decay
+from cceclust.choices import decay_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
-
-WIDE = Spectrum(np.ones(500))
-
-
-def decay_of(spectrum, n_clusters):
-    """The decay of rows that are never looked at, as their clusters are not crowded."""
-    return automatic_weight_decay(None, spectrum, n_clusters, np.ones(1), seed=0)
 
 
 def used_for(X, n_clusters):
@@ -31,15 +23,6 @@ def blobs(n_clusters, width):
     return (centres + width * generator.normal(size=(900, 2))).astype(np.float32), classes
 
 
-def test_decay_grows_with_the_deviation():
-    assert decay_of(Spectrum(4 * WIDE.variances), 10) == pytest.approx(2 * decay_of(WIDE, 10))
-
-
-def test_decay_falls_with_the_part_of_a_cluster_beyond_ten():
-    few, ten, many = (decay_of(WIDE, n_clusters) for n_clusters in (2, 10, 40))
-    assert few == ten == pytest.approx(4 * many)
-
-
 def test_crowded_clusters_have_less_decay_the_narrower_they_are():
     wide, narrow = (used_for(blobs(9, width)[0], 9) for width in (0.2, 0.1))
     # Heads are steeper by the inverse of the clusters' variance, and their squares by that of its square.
@@ -51,7 +34,7 @@ def test_decay_does_not_melt_crowded_clusters():
     found = CCEClusterer(25, random_state=0).fit(X)
     assert adjusted_rand_score(classes, found.labels_) > 0.95
     # What suits as many clusters in many dimensions.
-    melted = CCEClusterer(25, random_state=0, weight_decay=decay_of(WIDE, 25)).fit(X)
+    melted = CCEClusterer(25, random_state=0, weight_decay=decay_for(np.ones(500), 25)).fit(X)
     assert adjusted_rand_score(classes, melted.labels_) < 0.9
 
 

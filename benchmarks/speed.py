@@ -1,11 +1,16 @@
-"""Speed of training beside K-means and beside the bare products, as ratios between runs in one process."""
+"""Speed of training beside K-means and beside the bare products, as ratios between runs in one process.
+
+A ratio is the median over rounds in which all runs take turns, so that a machine's changing load hits them alike.
+An epoch is one of a single restart; the bare loop gathers batches and does two products of that size, on one thread.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +18,13 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from cceclust.cli.bench.tables import plain_table
+from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
 from cceclust.estimators import CCEClusterer
 
-__all__ = ["RUNS", "SpeedRatios", "make_blobs", "measure_speed"]
-
 EPOCHS = 10
 BATCH = 250
-
-
 # Told apart from the epochs themselves: measuring the data, evaluating the restarts, predicting.
 AROUND_THE_EPOCHS = "CCE, one restart, one epoch"
 RUNS: dict[str, Callable[[NDArray[Any], int], object]] = {
@@ -35,46 +38,8 @@ RUNS: dict[str, Callable[[NDArray[Any], int], object]] = {
 }
 
 
-@dataclass(frozen=True)
-class SpeedRatios:
-    """Times of one thing over another, the median of several rounds in which all ran in turns.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the features.
-    ratios : dict
-        "A / B" to the ratio of their times. An epoch is one of a single restart; the bare loop gathers batches and
-        does two products of that size, on one thread.
-    seconds : dict
-        Median seconds of each, for orientation.
-    """
-
-    shape: tuple[int, int]
-    ratios: dict[str, float]
-    seconds: dict[str, float]
-
-
-def measure_speed(
-    features: NDArray[Any],
-    n_clusters: int = 10,
-    *,
-    n_rounds: int = 3,
-    on_run: Callable[[str], None] | None = None,
-) -> SpeedRatios:
-    """Run everything in turns, several rounds. Restarts train for ten epochs.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-        What to cluster; see :func:`make_blobs`.
-    n_clusters : int
-        Number of clusters.
-    n_rounds : int
-        Rounds.
-    on_run : callable, optional
-        Told the name of each run when it is done.
-    """
+def measure_speed(features: NDArray[Any], n_clusters: int, n_rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Run everything in turns, several rounds; return ratios of times, "A / B", and the median seconds of each run."""
     seconds: dict[str, list[float]] = {name: [] for name in RUNS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClusteringWarning)
@@ -86,8 +51,7 @@ def measure_speed(
                 started = time.perf_counter()
                 run(features, n_clusters)
                 seconds[name].append(time.perf_counter() - started)
-                if on_run is not None:
-                    on_run(name)
+                print(f"{name}: {seconds[name][-1]:.2f} s", file=sys.stderr)
     times = {name: np.array(values) for name, values in seconds.items()}
     times["an epoch"] = (times["CCE, one restart"] - times[AROUND_THE_EPOCHS]) / (EPOCHS - 1)
     compared = [
@@ -97,11 +61,8 @@ def measure_speed(
         ("CCE, defaults", "K-means, one start"),
         ("an epoch", "bare loop"),
     ]
-    return SpeedRatios(
-        features.shape,
-        {f"{one} / {other}": float(np.median(times[one] / times[other])) for one, other in compared},
-        {name: float(np.median(values)) for name, values in times.items()},
-    )
+    ratios = {f"{one} / {other}": float(np.median(times[one] / times[other])) for one, other in compared}
+    return ratios, {name: float(np.median(values)) for name, values in times.items()}
 
 
 def cce(n_clusters: int, n_restarts: int, *, epochs: int = EPOCHS, n_neighbors: int = 0) -> CCEClusterer:
@@ -140,3 +101,24 @@ def make_blobs(n_samples: int, n_features: int, n_clusters: int, seed: int = 0) 
     rows = generator.standard_normal((n_samples, n_features), np.float32)
     rows += hidden.astype(np.float32) @ mixing
     return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=50_000, help="rows of the synthetic features (%(default)s)")
+    parser.add_argument("--dimensions", type=int, default=2048, help="their columns (%(default)s)")
+    parser.add_argument("-k", "--k", type=int, default=10, help="number of clusters (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in which all run in turns (%(default)s)")
+    options = parser.parse_args()
+    features = make_blobs(options.samples, options.dimensions, options.k)
+    ratios, seconds = measure_speed(features, options.k, options.rounds)
+    table = plain_table(f"{options.samples:,} × {options.dimensions:,} float32", "ratio of times", "")
+    for name, value in ratios.items():
+        table.add_row(name, f"{value:.2f}")
+    results().print(table)
+    print("Median seconds: " + "; ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,71 +16,38 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cceclust.errors import InputError
-from cceclust.files.images import ImageCollection
+from cceclust.files.images import ImageCollection, open_images
 from cceclust.torch.devices import resolve_device
-from cceclust.torch.extraction import PRECISIONS, extract_features, usual_batch_size, usual_precision
+from cceclust.torch.extraction import PRECISIONS, extract_features, usual_batch_size, usual_precision, usual_workers
 from cceclust.torch.preprocessing import normalize
 from cceclust.torch.weights import BACKBONES, Backbone, load_backbone
-
-__all__ = ["ExtractionSpeed", "make_photographs", "measure_extraction"]
 
 
 @dataclass(frozen=True)
 class ExtractionSpeed:
-    """Speed of extraction and of the bare network: medians over rounds in which both ran in turns.
+    """Speed of extraction and of the bare network: medians over rounds in which both ran in turns."""
 
-    Attributes
-    ----------
-    backbone, device, precision : str
-        What ran, and where.
-    n_images, batch_size, workers : int
-        How many images a run took, and how.
-    bare_images_per_second : float
-        The network on a batch that lies ready on the device.
-    extraction_images_per_second : float
-        A whole extraction, from the end of its first batch until its file is complete.
-    ratio : float
-        The second over the first.
-    start_up_seconds : float
-        What comes before the end of the first batch: weights are loaded, workers start.
-    """
-
-    backbone: str
-    device: str
-    precision: str
-    n_images: int
-    batch_size: int
-    workers: int
+    # The network on a batch that lies ready on the device.
     bare_images_per_second: float
-    extraction_images_per_second: float
+    # A whole extraction, from the end of its first batch until its file is complete.
+    images_per_second: float
+    # The second over the first.
     ratio: float
+    # What comes before the end of the first batch: weights are loaded, workers start.
     start_up_seconds: float
 
 
 def measure_extraction(
     images: ImageCollection,
     *,
-    backbone: str = "resnet50",
-    size: int = 224,
-    device: str = "auto",
-    batch_size: int | None = None,
-    workers: int = 0,
-    n_rounds: int = 3,
-    on_run: Callable[[str], None] = lambda name: None,
+    backbone: str,
+    size: int,
+    device: str,
+    batch_size: int | None,
+    workers: int,
+    n_rounds: int,
 ) -> ExtractionSpeed:
-    """Run the bare network and extract, in turns, several rounds. Weights are random: speed does not depend on them.
-
-    Parameters
-    ----------
-    images : ImageCollection
-        At least two batches.
-    backbone, size, device, batch_size, workers
-        As in :func:`cceclust.torch.extract_features`.
-    n_rounds : int
-        Rounds.
-    on_run : callable, optional
-        Told the name of each run when it is done.
-    """
+    """Run the bare network and extract, in turns, several rounds. Weights are random: speed does not depend on them."""
     place = resolve_device(device)
     batch_size, precision = batch_size or usual_batch_size(place), usual_precision(place)
     if len(images) <= batch_size:
@@ -91,19 +59,12 @@ def measure_extraction(
         network = load_backbone(backbone, weights, place)
         for _ in range(n_rounds):
             bare.append(bare_speed(network, len(images), batch_size, size, place, PRECISIONS[precision]))
-            on_run("bare network")
             options = {"weights": weights, "size": size, "device": device, "batch_size": batch_size, "workers": workers}
             seconds, speed = extraction_speed(images, Path(folder, "features.h5"), backbone=backbone, **options)
             start_up.append(seconds)
             whole.append(speed)
-            on_run("extraction")
+            print(f"bare {bare[-1]:.1f}, extraction {whole[-1]:.1f} images/s", file=sys.stderr)
     return ExtractionSpeed(
-        backbone,
-        place.type,
-        precision,
-        len(images),
-        batch_size,
-        workers,
         float(np.median(bare)),
         float(np.median(whole)),
         float(np.median(np.divide(whole, bare))),
@@ -157,3 +118,40 @@ def make_photographs(folder: Path, n_images: int, seed: int = 0) -> None:
         grain = generator.normal(0, 12, (375, 500, 1))
         pixels = np.clip(np.asarray(shapes) + grain, 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(folder / f"{number:05}.jpg", quality=90)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("images", type=Path, nargs="?", help="as for extract; by default made-up JPEG files")
+    parser.add_argument("--limit", type=int, default=160, help="number of images (%(default)s)")
+    parser.add_argument("--backbone", choices=["resnet18", "resnet50"], default="resnet50", help="(%(default)s)")
+    parser.add_argument("--size", type=int, default=224, help="side of the network's input in pixels (%(default)s)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N (%(default)s)")
+    parser.add_argument("--batch-size", type=int, help="by default chosen for the device")
+    parser.add_argument("--workers", type=int, help="decoding processes; by default as for extract")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in which both run in turns (%(default)s)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.images is None:
+            make_photographs(Path(folder), options.limit)
+        images = open_images(options.images or folder, limit=options.limit)
+        workers = usual_workers(options.device, len(images)) if options.workers is None else options.workers
+        speed = measure_extraction(
+            images,
+            backbone=options.backbone,
+            size=options.size,
+            device=options.device,
+            batch_size=options.batch_size,
+            workers=workers,
+            n_rounds=options.rounds,
+        )
+    print(f"{options.backbone}, {len(images):,} images, {workers} workers")
+    print(f"bare network  {speed.bare_images_per_second:9.1f} images/s")
+    print(f"extraction    {speed.images_per_second:9.1f} images/s")
+    print(f"ratio         {speed.ratio:9.3f}")
+    print(f"until the end of the first batch: {speed.start_up_seconds:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""What labels teach, against finite differences of the plain-NumPy losses; and which labelled rows join a batch."""
+"""The loss of labelled rows against finite differences of the plain-NumPy losses; which of them join a batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.special import softmax
 from cceclust.errors import InputError
 from cceclust.files import open_features
 from cceclust.objective import collision_cross_entropy, cross_entropy
+from cceclust.training.labels import LabelledRows, Supervision, labelled_rows
 from cceclust.training.rows import FileRows, in_memory
-from cceclust.training.supervision import Seeds, Supervision, seeds_in_memory
 
 N_RESTARTS, N_CLUSTERS, N_POINTS = 2, 3, 6
 ROWS = np.array([1, 4, 5, 8, 9, 12])
@@ -55,7 +55,7 @@ def test_gradient_is_that_of_the_plain_loss(collision, targets):
             assert probabilities[(restart, *place)] == pytest.approx(slope, abs=1e-8)
 
 
-def test_rows_are_taught_by_the_labels_that_are_theirs():
+def test_each_row_learns_from_its_own_label():
     targets, weights = some_targets(), np.array([0.25, 0.75])
     supervision = Supervision(ROWS, targets)
     picked = np.array([4, 0])
@@ -94,27 +94,33 @@ def test_loss_is_that_of_the_labelled_ones_among_some_rows():
     assert supervision.losses(probabilities, rows + 100, weights).tolist() == [0.0, 0.0]
 
 
-def test_a_batch_gets_all_seeds_or_as_many_different_ones_as_it_may():
-    seeds = Seeds(np.zeros((20, 2)), np.arange(0, 20, 2), np.ones(10))
+def test_a_batch_gets_all_labelled_rows_or_as_many_different_ones_as_it_may():
+    rows = LabelledRows(np.zeros((20, 2)), np.arange(0, 20, 2), np.ones(10))
     generator = np.random.default_rng(0)
-    assert seeds.draw(10, generator).tolist() == list(range(10))
-    drawn = seeds.draw(4, generator)
+    assert rows.draw(10, generator).tolist() == list(range(10))
+    drawn = rows.draw(4, generator)
     assert len(set(drawn.tolist())) == 4
-    assert not np.array_equal(np.sort(seeds.draw(4, generator)), np.sort(drawn))
+    assert not np.array_equal(np.sort(rows.draw(4, generator)), np.sort(drawn))
 
 
-def test_seeds_of_a_streamed_file_are_those_in_memory(small_features):
+def test_labelled_rows_of_a_file_are_those_in_memory(small_features):
     labelled = np.array([3, 50, 119])
     with open_features(small_features) as file:
         rows = FileRows(file, 1000 * 6 * 4)
-        streamed = seeds_in_memory(rows, labelled, np.ones(3))
-        held = seeds_in_memory(in_memory(file.array()), labelled, np.ones(3))
+        streamed = labelled_rows(rows, labelled, np.ones(3))
+        held = labelled_rows(in_memory(file.array()), labelled, np.ones(3))
     np.testing.assert_array_equal(streamed.matrix[streamed.positions], held.matrix[held.positions])
 
 
-def test_more_seeds_than_memory_allows_are_refused(small_features):
+def test_more_labelled_rows_than_memory_allows_are_refused(small_features):
     with open_features(small_features) as file:
         rows = FileRows(file, 1000 * 6 * 4)
         rows.rows_in_memory = 100
-        with pytest.raises(InputError, match=r"26 labelled rows .* room for 25; allow more memory"):
-            seeds_in_memory(rows, np.arange(26), np.ones(26))
+        with pytest.raises(InputError, match=r"26 labelled rows .* there is room for 25; allow more memory"):
+            labelled_rows(rows, np.arange(26), np.ones(26))
+
+
+def test_rows_without_a_label_lose_their_weight():
+    weights = Supervision(ROWS, some_targets()).only_labelled(np.arange(1.0, 15.0))
+    np.testing.assert_array_equal(np.flatnonzero(weights), ROWS)
+    np.testing.assert_array_equal(weights[ROWS], ROWS + 1)

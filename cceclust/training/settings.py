@@ -1,0 +1,91 @@
+"""The parameters of a fit, checked once, whichever estimator they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.validation import (
+    as_prior,
+    check_count,
+    check_non_negative,
+    check_positive,
+    thread_count,
+    uniform_unless_given,
+)
+
+__all__ = ["FitSettings"]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit; see :class:`cceclust.CCEClusterer` for the meaning of each parameter."""
+
+    n_clusters: int
+    prior: ArrayLike | None = None
+    weight_decay: float | Literal["auto"] = "auto"
+    learning_rate: float = 0.5
+    learning_rate_schedule: Literal["cosine", "constant"] = "cosine"
+    batch_size: int = 250
+    n_neighbors: int | Literal["auto"] = 0
+    neighbor_weight: float = 1.0
+    init: Literal["auto", "random", "k-means"] = "auto"
+    n_components: int | Literal["auto"] = "auto"
+    n_init: int = 10
+    max_epochs: int | Literal["auto"] = "auto"
+    tol: float = 1e-4
+    standardize: bool = True
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, n_clusters: int) -> Self:
+        """Take the parameters of an estimator; those that it does not have keep their defaults."""
+        given: dict[str, Any] = {field.name: getattr(estimator, field.name, field.default) for field in fields(cls)}
+        return cls(**{**given, "n_clusters": n_clusters})
+
+    def __post_init__(self) -> None:
+        check_count(self.n_clusters, "n_clusters", 1)
+        check_count(self.n_init, "n_init", 1)
+        check_count(self.batch_size, "batch_size", 1)
+        check_non_negative(self.tol, "tol")
+        check_positive(self.learning_rate, "learning_rate")
+        check_non_negative(self.neighbor_weight, "neighbor_weight")
+        check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
+        check_one_of(self.init, "init", ("auto", "random", "k-means"))
+        if self.weight_decay != "auto":
+            check_non_negative(self.weight_decay, "weight_decay")
+        if self.n_components != "auto":
+            check_count(self.n_components, "n_components", 0)
+        if self.n_neighbors != "auto":
+            check_count(self.n_neighbors, "n_neighbors", 0)
+        if self.max_epochs != "auto":
+            check_count(self.max_epochs, "max_epochs", 1)
+        thread_count(self.n_jobs)
+        self.prior_parts(np.dtype(np.float64))
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads."""
+        return thread_count(self.n_jobs)
+
+    def prior_parts(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the expected part of each cluster; they sum to 1."""
+        return uniform_unless_given(as_prior(self.prior), self.n_clusters).astype(dtype)
+
+    def epochs(self, n_rows: int) -> int:
+        """Return how often each of so many rows is seen at most."""
+        if self.max_epochs == "auto":
+            return choices.epochs_for(n_rows, self.batch_size)
+        return int(self.max_epochs)
+
+
+def check_one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is none of those allowed."""
+    if value not in allowed:
+        listed = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
+        raise InputError(f"{name}={value!r}; expected {listed}")
