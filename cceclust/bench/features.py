@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cceclust.bench.suitable_decay import suitable_weight_decay
 from cceclust.clustering import METHODS
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators.cce_clusterer import PAPER_SETTINGS
 from cceclust.scoring import score_clusters
 
 __all__ = ["PRESETS", "MethodResult", "compare_methods"]
@@ -22,15 +23,6 @@ __all__ = ["PRESETS", "MethodResult", "compare_methods"]
 PRESETS = ("default", "paper", "best")
 
 # Section "Experimental settings" of the supplement.
-PAPER_TRAINING = {
-    "learning_rate": 0.1,
-    "learning_rate_schedule": "constant",
-    "batch_size": 250,
-    "max_epochs": 10,
-    "tol": 0.0,
-    "standardize": False,
-    "init": "random",
-}
 PAPER_FAIRNESS = {"cce": 100.0, "cce-pgd": 100.0, "migd": 1.3, "miadm": 1.0}
 # The paper's solvers run until they converge. So many iterations leave both losses of collision cross-entropy about
 # one hundredth above their minimum at a fairness of 100.
@@ -142,15 +134,14 @@ def settings_of(
     method: str, preset: str, weight_decay: float | None, suitable_decay: float
 ) -> Iterator[dict[str, Any]]:
     """Yield the settings to try; all methods that can learn from neighbours do, or none."""
-    can_use_neighbors = "n_neighbors" in METHODS[method]().get_params()
+    known = METHODS[method]().get_params()
     if method == "kmeans":
         yield {}
     elif preset == "default":
-        yield {"n_neighbors": "auto"} if can_use_neighbors else {}
+        yield {"n_neighbors": "auto"} if "n_neighbors" in known else {}
     elif preset == "paper":
-        settings = {**PAPER_TRAINING, "weight_decay": 0.02 if weight_decay is None else weight_decay}
-        if can_use_neighbors:
-            settings["n_neighbors"] = 0
+        settings = {name: value for name, value in PAPER_SETTINGS.items() if name in known and name != "n_init"}
+        settings["weight_decay"] = 0.02 if weight_decay is None else weight_decay
         if method in PAPER_FAIRNESS:
             settings["fairness"] = PAPER_FAIRNESS[method]
         if method in PAPER_ITERATIONS:

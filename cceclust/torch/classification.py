@@ -84,9 +84,9 @@ def train_classifier(
     for epoch in range(1, n_epochs + 1):
         with seeded(seed, epoch, place), exact_convolutions():
             for rows in torch.randperm(len(images)).tensor_split(n_steps):
-                value = loss(network(as_input(images[rows], place)), targets[rows].to(place))
+                step_loss = loss(network(as_input(images[rows], place)), targets[rows].to(place))
                 optimizer.zero_grad()
-                value.backward()
+                torch.autograd.backward(step_loss)
                 optimizer.step()
     update_bn((as_input(batch, place) for batch in images.tensor_split(n_steps)), network)
 
@@ -96,6 +96,6 @@ def predict_classes(network: nn.Module, images: Tensor) -> NDArray[np.int64]:
     network.eval()
     place = next(network.parameters()).device
     with torch.inference_mode(), exact_convolutions():
-        found = [network(as_input(batch, place)).argmax(dim=1).cpu() for batch in images.split(PREDICTION_BATCH)]
+        found = [network(as_input(batch, place)).argmax(dim=1).cpu() for batch in torch.split(images, PREDICTION_BATCH)]
     classes: NDArray[np.int64] = torch.cat(found).numpy()
     return classes

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.neighbors import nearest_neighbors
 from cceclust.presets import RunSettings
 from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.objectives import Objective, make_objective
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.validation import check_non_negative, check_positive
 
 __all__ = ["DeepTrainer", "EpochMetrics"]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from cceclust.neighbors import nearest_neighbors
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
@@ -16,6 +15,7 @@ from cceclust.scoring import clustering_accuracy
 from cceclust.torch import DeepTrainer
 from cceclust.torch.deep import parameter_groups, seeded
 from cceclust.torch.objectives import OBJECTIVES, make_objective
+from cceclust.training.neighbors import nearest_neighbors
 
 N_CLUSTERS = 3
 
