@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,7 @@ def compare_methods(
     methods: list[str] | None = None,
     preset: str = "default",
     weight_decay: float | None = None,
+    changes: Mapping[str, Any] | None = None,
     n_trials: int = 6,
     n_restarts: int = 1,
     seed: int = 0,
@@ -103,6 +104,8 @@ def compare_methods(
         last uses labels, for every method alike.
     weight_decay : float, optional
         With the preset "paper": the paper has 0.001 for MNIST, 0.009 for CIFAR-100 and 0.02 otherwise.
+    changes : mapping of str to object, optional
+        Parameters of estimators that shall differ from the preset, for the methods that have them.
     n_trials : int
         Trials a method, with the seeds `seed`, `seed` + 1, …
     n_restarts : int
@@ -122,8 +125,10 @@ def compare_methods(
     suitable = suitable_weight_decay(features, n_clusters) if preset == "best" else 0.0
     results = []
     for method in methods or list(METHODS):
+        known = METHODS[method]().get_params()
+        own = {name: value for name, value in (changes or {}).items() if name in known}
         candidates = [
-            run_trials(features, labels, n_clusters, method, settings, n_trials, n_restarts, seed, on_fit)
+            run_trials(features, labels, n_clusters, method, settings | own, n_trials, n_restarts, seed, on_fit)
             for settings in settings_of(method, preset, weight_decay, suitable)
         ]
         results.append(max(candidates, key=lambda result: result.mean_accuracy))

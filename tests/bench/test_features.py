@@ -97,7 +97,16 @@ def test_command_prints_json(blob_file, capsys):
     assert result["accuracies"][0] > 0.9
 
 
-@pytest.mark.parametrize("option", [["--preset", "fast"], ["--method", "magic"]])
+def test_parameters_go_to_the_methods_that_have_them(blob_file, capsys):
+    methods = ["--method", "kmeans", "--method", "sela", "--preset", "paper", "--trials", "1"]
+    changes = ["--set", "sharpness=5", "--set", "standardize=true"]
+    assert run(["bench", "features", str(blob_file), *methods, *changes, "--json"]) == 0
+    kmeans, sela = (result["settings"] for result in json.loads(capsys.readouterr().out))
+    assert kmeans == {}
+    assert (sela["sharpness"], sela["standardize"], sela["learning_rate"]) == (5.0, True, 0.1)
+
+
+@pytest.mark.parametrize("option", [["--preset", "fast"], ["--method", "magic"], ["--set", "magic=1"]])
 def test_unknown_names_are_misuse(blob_file, option):
     assert run(["bench", "features", str(blob_file), *option]) == 2
 
