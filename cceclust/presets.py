@@ -8,8 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["NORMALIZATIONS", "PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
+__all__ = ["NORMALIZATIONS", "PAPER_FEATURES", "PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
 
+# Parameters of CCEClusterer with which the paper clusters fixed features (its Table 2); the other methods share them,
+# but for their own λ.
+PAPER_FEATURES: dict[str, Any] = {
+    "fairness": 100.0,
+    "weight_decay": 0.02,
+    "learning_rate": 0.1,
+    "learning_rate_schedule": "constant",
+    "batch_size": 250,
+    "max_epochs": 10,
+    "tol": 0.0,
+    "standardize": False,
+    "init": "random",
+    "n_components": 0,
+    "n_neighbors": 0,
+    "n_init": 1,
+}
 # In the order of the paper's Tables 3 and 4.
 ObjectiveName = Literal["scan", "imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
 NetworkName = Literal[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import time
 import warnings
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from cceclust.bench.suitable_decay import suitable_weight_decay
 from cceclust.clustering import METHODS
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.estimators.cce_clusterer import PAPER_SETTINGS
+from cceclust.presets import PAPER_FEATURES
 from cceclust.scoring import score_clusters
 
 __all__ = ["PRESETS", "MethodResult", "compare_methods"]
@@ -125,7 +126,7 @@ def compare_methods(
     suitable = suitable_weight_decay(features, n_clusters) if preset == "best" else 0.0
     results = []
     for method in methods or list(METHODS):
-        known = METHODS[method]().get_params()
+        known = inspect.signature(METHODS[method]).parameters
         own = {name: value for name, value in (changes or {}).items() if name in known}
         candidates = [
             run_trials(features, labels, n_clusters, method, settings | own, n_trials, n_restarts, seed, on_fit)
@@ -139,14 +140,16 @@ def settings_of(
     method: str, preset: str, weight_decay: float | None, suitable_decay: float
 ) -> Iterator[dict[str, Any]]:
     """Yield the settings to try; all methods that can learn from neighbours do, or none."""
-    known = METHODS[method]().get_params()
+    known = inspect.signature(METHODS[method]).parameters
     if method == "kmeans":
         yield {}
     elif preset == "default":
         yield {"n_neighbors": "auto"} if "n_neighbors" in known else {}
     elif preset == "paper":
-        settings = {name: value for name, value in PAPER_SETTINGS.items() if name in known and name != "n_init"}
-        settings["weight_decay"] = 0.02 if weight_decay is None else weight_decay
+        shared = known.keys() - {"fairness", "n_init"}
+        settings = {name: value for name, value in PAPER_FEATURES.items() if name in shared}
+        if weight_decay is not None:
+            settings["weight_decay"] = weight_decay
         if method in PAPER_FAIRNESS:
             settings["fairness"] = PAPER_FAIRNESS[method]
         if method in PAPER_ITERATIONS:

@@ -26,6 +26,10 @@ __all__ = ["SoftmaxClusterer"]
 class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxEstimator):
     """Clustering with a linear softmax head. Methods differ in their parameters and in the loss they minimise."""
 
+    n_clusters: int
+    prior: ArrayLike | None
+    verbose: int
+
     @abstractmethod
     def make_objective(self, prior: NDArray[Any]) -> Objective:
         """Return a new objective with this estimator's parameters.
@@ -35,6 +39,19 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         prior : ndarray of shape (n_clusters,)
             Expected part of each cluster.
         """
+
+    def check_parameters(self) -> FitSettings:
+        """Refuse parameters that no data could be fitted with; return those of the fit.
+
+        Raises
+        ------
+        InputError
+            With the parameter's name, its value and what was expected.
+        """
+        settings = FitSettings.of(self, self.n_clusters)
+        # A uniform prior needs no check, and there may be more clusters than memory holds.
+        self.make_objective(np.ones(1) if self.prior is None else settings.prior_parts(np.dtype(np.float64)))
+        return settings
 
     def fit(
         self,
@@ -66,7 +83,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self
         """
         rows = self._as_rows(X, reset=True)
-        settings = FitSettings.of(self, self.n_clusters)
+        settings = self.check_parameters()
         if neighbors is not None and not hasattr(self, "n_neighbors"):
             raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
         fit = fit_heads(
@@ -105,7 +122,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self
         """
         rows = self._as_rows(X, reset=not hasattr(self, "coef_"))
-        settings = FitSettings.of(self, self.n_clusters)
+        settings = self.check_parameters()
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self.make_objective, sample_weight=weights)

@@ -114,12 +114,13 @@ def fit_heads(
     on_epoch : callable, optional
         Called with an :class:`~cceclust.training.engine.EpochReport` after each epoch.
     """
-    n_clusters, prior = settings.n_clusters, settings.prior_parts(rows.dtype)
+    n_clusters = settings.n_clusters
     # Rows without a label that learn from labels alone only serve to measure the features.
     learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
     n_learning = int((learning > 0).sum())
     if make_objective and n_learning < n_clusters:
         raise InputError(f"n_samples={n_learning} should be >= n_clusters={n_clusters}")
+    prior = settings.prior_parts(rows.dtype)
     with threadpool_limits(1, user_api="blas"):
         standardization = measure(rows, sample_weight, standardize=settings.standardize)
         space = training_space(

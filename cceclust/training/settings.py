@@ -66,7 +66,8 @@ class FitSettings:
         if self.max_epochs != "auto":
             check_count(self.max_epochs, "max_epochs", 1)
         thread_count(self.n_jobs)
-        self.prior_parts(np.dtype(np.float64))
+        if self.prior is not None:
+            self.prior_parts(np.dtype(np.float64))
 
     @property
     def n_threads(self) -> int:

@@ -77,6 +77,25 @@ def test_best_preset_keeps_the_settings_with_the_highest_mean_accuracy(blobs, mo
     assert best.mean_accuracy > 0.9
 
 
+def test_the_pick_is_the_trial_with_the_lowest_loss_whatever_its_accuracy(blobs, monkeypatch):
+    features, labels = blobs
+
+    class Fixed:
+        """Trials 0, 1 and 2: only the second has the true labels, and only the third the lowest loss."""
+
+        def __init__(self, n_clusters, *, n_init, random_state):
+            self.labels_ = labels if random_state == 1 else labels // 2
+            self.loss_ = [3.0, 2.0, 1.0][random_state]
+
+        def fit(self, X):
+            return self
+
+    monkeypatch.setitem(METHODS, "cce", Fixed)
+    (result,) = compare_methods(features, labels, methods=["cce"], n_trials=3)
+    assert result.accuracies == [pytest.approx(2 / 3), 1.0, pytest.approx(2 / 3)]
+    assert result.picked_accuracy == pytest.approx(2 / 3)
+
+
 def test_unknown_preset_is_refused(blobs):
     with pytest.raises(InputError, match="preset='fast'"):
         compare_methods(*blobs, preset="fast")

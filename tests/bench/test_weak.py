@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cceclust.bench.weak import METHODS, compare_weak, draw_labels
+from cceclust.bench.weak import METHODS, compare_weak, draw_labels, fit_and_score
 from cceclust.cli.main import run
 from cceclust.errors import InputError
 
@@ -44,6 +44,20 @@ def test_no_label_and_all_labels_are_no_weak_supervision(ratio):
 def test_some_row_is_left_to_judge_by():
     with pytest.raises(InputError, match="leaves none of 4 rows without a label"):
         draw_labels(np.array([0, 0, 1, 1]), 0.9, seed=0)
+
+
+def test_only_rows_without_a_label_judge():
+    class Parrot:
+        """Repeats the labels that it was given, and says 0 of all other rows."""
+
+        def fit(self, X, y):
+            self.transduction_ = np.where(y < 0, 0, y)
+
+    labels = np.repeat([0, 1], 20)
+    given = np.where(np.arange(40) % 2 == 0, labels, -1)
+    given[:10] = labels[:10]
+    # Five rows of class 0 and ten of class 1 are left.
+    assert fit_and_score(Parrot(), np.zeros((40, 2)), labels, given, {}) == pytest.approx(5 / 15)
 
 
 def test_command_prints_a_column_a_ratio(blob_file, capsys):

@@ -22,6 +22,21 @@ def test_clusters_are_the_classes_that_the_labels_name(stripes):
         assert min(result.accuracies) > 0.9, result.method
 
 
+def test_only_images_without_a_label_judge(stripes, monkeypatch):
+    class Parrot:
+        """Repeats the labels that it was given, and says 0 of all other images."""
+
+        def fit(self, pixels, n_epochs, *, given, on_epoch):
+            self.answers = np.where(given < 0, 0, given)
+
+        def predict(self, pixels):
+            return self.answers
+
+    monkeypatch.setattr("cceclust.torch.runs.make_trainer", lambda *_: Parrot())
+    (result,) = compare_weak_deep(open_images(stripes), {"+ CCE": QUICK}, ratios=[0.5], n_draws=1, device="cpu")
+    assert result.accuracies == [pytest.approx(1 / 3)]
+
+
 def test_every_method_adds_its_own_loss_to_that_of_the_labels(stripes):
     epochs = {}
     results = compare_weak_deep(
