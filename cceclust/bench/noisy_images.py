@@ -51,8 +51,6 @@ def compare_losses_on_images(
     -------
     list of NoiseResult
     """
-    import torch
-
     from cceclust.torch import classification
     from cceclust.torch.pixels import load_pixels
     from cceclust.torch.runs import channel_statistics
@@ -67,8 +65,7 @@ def compare_losses_on_images(
         accuracies: dict[str, list[float]] = {loss: [] for loss in LOSSES}
         for draw in range(seed, seed + n_draws):
             train, test = hold_out(labels, draw)
-            one_hot = torch.eye(len(classes))[torch.from_numpy(corrupt(labels[train], noise, draw))]
-            targets = noise / len(classes) + (1 - noise) * one_hot
+            targets = classification.soft_targets(corrupt(labels[train], noise, draw), len(classes), noise)
             for loss in LOSSES:
                 network = classification.standard_resnet18(len(classes), mean, deviation, draw)
                 classification.train_classifier(

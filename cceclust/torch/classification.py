@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from cceclust.torch.networks import Standardize
 from cceclust.torch.resnet import resnet18
 from cceclust.validation import check_positive
 
-__all__ = ["LOSSES", "predict_classes", "standard_resnet18", "train_classifier"]
+__all__ = ["LOSSES", "predict_classes", "soft_targets", "standard_resnet18", "train_classifier"]
 
 # Means over samples of the losses that Figure 2 compares, of logits and soft targets (n, n_classes) both.
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -32,6 +33,18 @@ def standard_resnet18(n_classes: int, mean: list[float], deviation: list[float],
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return nn.Sequential(Standardize(mean, deviation), resnet18(n_classes))
+
+
+def soft_targets(labels: NDArray[Any], n_classes: int, noise: float) -> Tensor:
+    """Return η·u + (1 − η)·label (n, n_classes) for labels of which a part η, the noise, is random.
+
+    Examples
+    --------
+    >>> soft_targets(np.array([1, 0]), 2, noise=0.5)
+    tensor([[0.2500, 0.7500],
+            [0.7500, 0.2500]])
+    """
+    return noise / n_classes + (1 - noise) * torch.eye(n_classes)[torch.from_numpy(labels)]
 
 
 def train_classifier(
