@@ -54,13 +54,14 @@ def label_spreading(random_state: int) -> LabelSpreading:
     return LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
 
 
-# What a method is made by, given random_state. Those whose names end in "neighbours" get the same graph.
+# What a method is made by, given random_state. Losses beside that of the labels have the defaults of their clusterers,
+# so the two rows of a loss differ in neighbours alone. Methods whose names end in "neighbours" get the same graph.
 METHODS: dict[str, Callable[..., Any]] = {
     "only seeds": partial(CCEClassifier, self_labeling=False),
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
     "+ SeLa": partial(BesideClusterer, clusterer=SeLa()),
     "+ MIADM": partial(BesideClusterer, clusterer=MIADM()),
-    "+ CCE": partial(CCEClassifier, n_neighbors=0),
+    "+ CCE": partial(BesideClusterer, clusterer=CCEClusterer()),
     "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(), n_neighbors=N_NEIGHBORS),
     "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(), n_neighbors=N_NEIGHBORS),
     "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(), n_neighbors=N_NEIGHBORS),
