@@ -35,6 +35,7 @@ from cceclust.torch.objectives import make_objective, parameters_of
 from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
+from cceclust.training.diagnosis import NETWORK_ADVICE, Prediction, find_problems
 
 __all__ = [
     "Run",
@@ -46,9 +47,6 @@ __all__ = [
     "predict_images_file",
     "resolve",
 ]
-
-# Clusters smaller than this part of their equal share count as lost.
-TINY_PART = 0.05
 
 
 @dataclass(frozen=True)
@@ -411,20 +409,13 @@ def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedIm
 def find_collapse(clusters: Clusters) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful."""
     assert clusters.probabilities is not None
-    n_images, n_clusters = clusters.probabilities.shape
-    sizes = np.bincount(clusters.labels, minlength=n_clusters)
-    lost = int((sizes < TINY_PART * n_images / n_clusters).sum())
-    confidence = float(clusters.probabilities.max(axis=1).mean())
-    problems = []
-    if lost:
-        verb = "is" if lost == 1 else "are"
-        problems.append(
-            f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more "
-            "epochs; train for longer, try another fairness, lower the learning rate, or try another seed"
-        )
-    if confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
-        problems.append(
-            f"the mean confidence is {confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the network "
-            "has learned nothing yet; train for longer, or raise the learning rate"
-        )
-    return problems
+    prediction = Prediction(clusters.labels, clusters.probabilities)
+    n_clusters = clusters.probabilities.shape[1]
+    return find_problems(
+        prediction.sizes(),
+        np.full(n_clusters, 1 / n_clusters),
+        prediction.mean_confidence(),
+        agreement=None,
+        converged=True,
+        advice=NETWORK_ADVICE,
+    )

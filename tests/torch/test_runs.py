@@ -327,7 +327,7 @@ class TestCollapse:
     def test_a_collapsed_run_is_reported(self, tmp_path: Path) -> None:
         # What is all alike ends up in one cluster.
         np.save(tmp_path / "black.npy", np.zeros((60, 28, 28), np.uint8))
-        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty or nearly so"):
+        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty; train for longer"):
             run(tmp_path / "black.npy", tmp_path / "run", replace(SETTINGS, n_epochs=1))
         problems = read_clusters(tmp_path / "run" / "clusters.h5").diagnostics["warnings"]
         assert problems[0].startswith("3 of 4 clusters are empty")
