@@ -32,10 +32,13 @@ class PartialLabels:
         The number of each row's class, −1 where it is unknown; or a distribution a row, NaN where it is unknown.
     classes : ndarray of shape (n_classes,)
         Names of the classes, integers or strings.
+    source : str or Path, optional
+        The file, or the dataset of the features, that they were read from.
     """
 
     values: NDArray[Any]
     classes: NDArray[Any]
+    source: str | Path | None = None
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -120,7 +123,7 @@ def read_partial_labels(
     classes, codes = np.unique(labels[known], return_inverse=True)
     values = np.full(n_rows, -1, np.int64)
     values[known] = codes
-    return PartialLabels(values, classes)
+    return PartialLabels(values, classes, source)
 
 
 def read_soft_labels(
@@ -163,7 +166,7 @@ def read_soft_labels(
         )
     if len(matrix) != n_rows:
         raise FileContentError(f"{source} holds soft labels of {len(matrix):,} rows, but there are {n_rows:,}")
-    return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes)
+    return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes, source)
 
 
 def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str | Path) -> str:
