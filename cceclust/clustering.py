@@ -28,6 +28,7 @@ from cceclust.files.atomic import claiming
 from cceclust.files.clusters import clusters_writer
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.neighbors import nearest_neighbors
@@ -335,6 +336,7 @@ def predict_file(
     clusters_writer(out)
     with claiming([out], inputs=[model, path], force=force):
         head = read_model(model)
+        warn_of_another_pair(Path(model), head.id)
         with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
             clusters = predict_features(head, features, memory=memory)
         write_clusters(out, clusters, force=force)
@@ -363,6 +365,7 @@ def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
         paths=features.paths,
         parameters=model.parameters,
         provenance=provenance(features),
+        model_id=model.id,
     )
 
 

@@ -22,14 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cceclust.errors import CceclustError, FileError, InputError
 from cceclust.files.features import write_features
-from cceclust.files.hdf5 import plain_attributes, read_column
-from cceclust.files.reading import reading
+from cceclust.files.stored import load_column, stored_file
 
 __all__ = ["ExtractionJournal", "discard_leftovers", "holds_result_of", "skipped_images"]
 
@@ -199,17 +197,18 @@ class ExtractionJournal:
 def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
     """Tell whether ``target`` is a complete feature file that was made with these settings."""
     try:
-        with h5py.File(target, "r") as file:
-            attributes = plain_attributes(file.attrs)
-    except OSError:
+        with stored_file(target) as file:
+            attributes = file.attributes
+    except FileError:
         return False
     return attributes.get("complete") is True and all(attributes.get(name) == settings[name] for name in settings)
 
 
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
-    with reading(target, "an HDF5 file"), h5py.File(target, "r") as file:
-        return [str(reason) for reason in read_column(file["skipped"])] if "skipped" in file else []
+    with stored_file(target) as file:
+        skipped = load_column(target, file.arrays, "skipped")
+    return [] if skipped is None else [str(reason) for reason in skipped]
 
 
 def folder_beside(target: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 from cceclust.files.atomic import refuse_inputs, refuse_to_overwrite, replacing
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile
+from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.scores import open_features_of
 from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves
 from cceclust.report.confusion import class_scores, confusion_matrix
@@ -61,9 +62,11 @@ def write_report(
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
-    source = None if isinstance(clusters, Clusters) else Path(clusters)
+    source = None
     if not isinstance(clusters, Clusters):
-        clusters = read_clusters(clusters)
+        source = Path(clusters)
+        clusters = read_clusters(source)
+        warn_of_another_pair(source, clusters.model_id)
     with ExitStack() as files:
         if features is None:
             features = open_features_of(clusters, source or target)

@@ -23,7 +23,7 @@ from cceclust.files.extraction_journal import (
     holds_result_of,
     skipped_images,
 )
-from cceclust.files.features import open_features
+from cceclust.files.features import check_features_name, open_features
 from cceclust.files.images import ImageCollection
 from cceclust.files.provenance import stamp
 from cceclust.torch.devices import resolve_device
@@ -186,8 +186,7 @@ def as_utf8(name: str) -> str:
 
 def check_options(target: Path, *, size: int, batch_size: int | None, workers: int, dtype: str, on_error: str) -> None:
     """Raise for values that cannot be used, before any long work."""
-    if target.suffix.lower() not in (".h5", ".hdf5"):
-        raise InputError(f"cannot write features to {target}; expected a name that ends in .h5 or .hdf5")
+    check_features_name(target)
     for name, value, least in (("size", size, 1), ("batch_size", batch_size, 1), ("workers", workers, 0)):
         if value is not None and value < least:
             raise InputError(f"{name}={value}; expected at least {least}")

@@ -15,9 +15,10 @@ import pytest
 import typer
 
 import cceclust
-from cceclust.cli.console import as_plain_value, print_error
+from cceclust.cli.console import print_error
 from cceclust.cli.main import app, run
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.files.provenance import as_plain_value
 
 HEAVY = {"torch", "sklearn", "numba", "scipy", "h5py", "matplotlib"}
 

@@ -11,8 +11,8 @@ from cceclust.files.images.cifar import cifar_batches, read_binary_batch, read_p
 from cceclust.files.images.collection import ImageCollection
 from cceclust.files.images.encoded import open_folder, open_list, open_tar, open_zip
 from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
-from cceclust.files.images.numpy_hdf5 import open_hdf5, open_npy, open_npz
 from cceclust.files.images.stl10 import read_stl10, stl10_batches
+from cceclust.files.images.stored import open_array_images
 from cceclust.files.reading import refuse_what_is_no_file
 
 __all__ = ["open_images"]
@@ -90,10 +90,10 @@ def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> Im
     """Open a file by its ending, or by its first bytes."""
     refuse_what_is_no_file(path)
     suffix = path.suffix.lower()
-    if suffix in ARRAY_OPENERS:
-        return ARRAY_OPENERS[suffix](path, dataset, labels_dataset)
+    if suffix in ARRAY_ENDINGS:
+        return open_array_images(path, dataset, labels_dataset)
     if dataset is not None or labels_dataset is not None:
-        raise InputError(f"{path}: --dataset and --labels-dataset are for files that end in {', '.join(ARRAY_OPENERS)}")
+        raise InputError(f"{path}: --dataset and --labels-dataset are for files that end in {', '.join(ARRAY_ENDINGS)}")
     if suffix in OPENERS:
         return OPENERS[suffix](path)
     return ArrayImages(path, [read_batch(path)])
@@ -111,7 +111,7 @@ def read_batch(path: Path) -> ArrayPart:
         return read_python_batch(path)
     raise FileContentError(
         f"{path} is none of the collections of images that can be read: a folder, "
-        f"{', '.join([*OPENERS, *ARRAY_OPENERS])}, idx files, batches of CIFAR or STL-10"
+        f"{', '.join([*OPENERS, *ARRAY_ENDINGS])}, idx files, batches of CIFAR or STL-10"
     )
 
 
@@ -120,9 +120,4 @@ OPENERS: dict[str, Callable[[Path], ImageCollection]] = {
     ".zip": open_zip,
     ".tar": open_tar,
 }
-ARRAY_OPENERS: dict[str, Callable[[Path, str | None, str | None], ImageCollection]] = {
-    ".npy": open_npy,
-    ".npz": open_npz,
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-}
+ARRAY_ENDINGS = (".npy", ".npz", ".h5", ".hdf5")
