@@ -29,6 +29,7 @@ from cceclust.files.provenance import stamp
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
 from cceclust.torch.weights import Backbone, load_backbone
+from cceclust.workers import WorkerContext
 
 __all__ = ["Extraction", "extract_features", "usual_workers"]
 
@@ -290,8 +291,8 @@ def decoded_ahead(batches: ImageBatches, workers: int, device: torch.device) -> 
         batches,
         batch_size=None,
         num_workers=min(workers, len(batches)),
-        # A fork of a process that has run OpenMP may hang or crash.
-        multiprocessing_context="spawn" if min(workers, len(batches)) else None,
+        # Spawned, because a fork of a process that has run OpenMP may hang or crash.
+        multiprocessing_context=WorkerContext() if min(workers, len(batches)) else None,
         pin_memory=device.type == "cuda",
     )
     yield from loader
