@@ -55,12 +55,6 @@ def test_features_and_models(small_features: Path, model: Path, spelled, capsys)
     )
 
 
-def test_reports(small_features: Path, model: Path, spelled, capsys) -> None:  # type: ignore[no-untyped-def]
-    clusters = small_features.with_suffix(".clusters.h5")
-    capsys.readouterr()
-    assert refused(["report", str(clusters), "-o", spelled(clusters)], clusters, capsys)
-
-
 @pytest.mark.filterwarnings("ignore:.*clusters:cceclust.errors.ClusteringWarning")
 def test_images_networks_and_runs(tmp_path: Path, spelled, capsys) -> None:  # type: ignore[no-untyped-def]
     import torch
