@@ -121,7 +121,7 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         n_threads = thread_count(self.n_jobs)
 
-        def make_objective() -> Objective | None:
+        def make_objective(members: NDArray[np.intp]) -> Objective | None:
             return self._make_objective(prior) if self_labeling else None
 
         with threadpool_limits(1, user_api="blas"):
@@ -136,10 +136,11 @@ class SoftmaxHead(BaseEstimator, metaclass=ABCMeta):
             if supervision is not None:
                 plan = with_stable_steps(plan, space.rows, taught, space.standardization, seed)
             refuse_growing_weights(plan)
+            draw_heads = self._start(space, n_clusters, spectrum, weights, supervision)
             heads = train(
                 space.rows,
                 plan,
-                self._start(space, n_clusters, spectrum, weights, supervision),
+                lambda members, generator: draw_heads(len(members), generator),
                 make_objective,
                 space.standardization,
                 seed=seed,
@@ -337,9 +338,10 @@ def with_stable_steps(
 
 def refuse_growing_weights(plan: TrainingPlan) -> None:
     """Raise where decay takes more from the weights than twice what they are, so that they grow instead."""
-    if plan.learning_rate * plan.weight_decay >= 2:
+    largest = np.max(plan.weight_decay)
+    if plan.learning_rate * largest >= 2:
         raise InputError(
-            f"training diverges with learning_rate={plan.learning_rate:g} and weight_decay={plan.weight_decay:g}; "
+            f"training diverges with learning_rate={plan.learning_rate:g} and weight_decay={largest:g}; "
             "lower them to a product below 2, and standardize features of a large scale"
         )
 
