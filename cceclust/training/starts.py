@@ -15,7 +15,7 @@ from cceclust.training.components import TrainingSpace
 from cceclust.training.heads import HeadStack
 from cceclust.training.spectrum import ROWS_FOR_SPECTRUM, Spectrum, sample_rows
 
-__all__ = ["heads_around_centres", "random_heads"]
+__all__ = ["head_around", "heads_around_centres", "random_heads"]
 
 # Centres are found in a sample: so many rows for every cluster, but not more in all than this many bytes hold,
 SAMPLE_PER_CLUSTER = 50
@@ -77,14 +77,32 @@ def heads_around_centres(
         with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             kmeans.fit(sample, sample_weight=weights)
-        width = kmeans.inertia_ / space.standardization.scale**2 / spectrum.n_directions
-        # Of round clusters of this width, 1 / width is right. Softer heads can still be moved by training; and the more
-        # directions there are, the farther apart are the centres and the surer the heads.
-        softness = float(np.sqrt(spectrum.n_directions))
-        steepness = min(1 / (softness * width), STEEPEST) if width > 0 else STEEPEST
         centres = (kmeans.cluster_centers_ - space.standardization.mean) / space.standardization.scale
-        # −steepness ‖x − c‖² / 2, without the part that all clusters share.
-        stacked.append(steepness * centres)
-        biases.append(-steepness * (centres**2).sum(axis=1) / 2)
+        head, bias = head_around(centres, kmeans.inertia_ / space.standardization.scale**2, spectrum)
+        stacked.append(head)
+        biases.append(bias)
     dtype = space.rows.dtype
     return HeadStack(n_restarts, np.concatenate(stacked).astype(dtype), np.concatenate(biases).astype(dtype))
+
+
+def head_around(
+    centres: NDArray[np.float64], inertia: float, spectrum: Spectrum
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and biases that assign standardised rows to the nearest centre.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (n_clusters, n_features)
+        In standardised space.
+    inertia : float
+        Mean squared distance of standardised rows from their centre.
+    spectrum : Spectrum
+        How the rows vary.
+    """
+    width = inertia / spectrum.n_directions
+    # Of round clusters of this width, 1 / width is right. Softer heads can still be moved by training; and the more
+    # directions there are, the farther apart are the centres and the surer the heads.
+    softness = float(np.sqrt(spectrum.n_directions))
+    steepness = min(1 / (softness * width), STEEPEST) if width > 0 else STEEPEST
+    # −steepness ‖x − c‖² / 2, without the part that all clusters share.
+    return steepness * centres, -steepness * (centres**2).sum(axis=1) / 2
