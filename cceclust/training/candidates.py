@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
@@ -142,11 +141,8 @@ class Choice:
 
 def find_graph(matrix: Any, n_neighbors: int, n_directions: int, *, n_jobs: int | None) -> NDArray[np.int32]:
     """Return the nearest neighbours of each row, by distance where there are few directions and else by cosine."""
-    if n_directions >= choices.LEAST_DIRECTIONS_FOR_COSINE or not isinstance(matrix, np.ndarray):
-        return nearest_neighbors(matrix, n_neighbors, n_jobs=n_jobs)
-    with threadpool_limits(1, user_api="openmp"):
-        search = NearestNeighbors(n_neighbors=n_neighbors, n_jobs=n_jobs).fit(matrix)
-        return np.asarray(search.kneighbors(return_distance=False), np.int32)
+    few = n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE
+    return nearest_neighbors(matrix, n_neighbors, metric="euclidean" if few else "cosine", n_jobs=n_jobs)
 
 
 def find_arena(
