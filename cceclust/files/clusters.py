@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cceclust.files.hdf5 import write_column, writing_hdf5
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import by_ending
 from cceclust.files.stored import load_column, stored_file
+from cceclust.text import as_cell, without_folders
 
 __all__ = ["Clusters", "clusters_writer", "read_clusters", "write_clusters"]
 
@@ -90,7 +91,7 @@ ARRAYS = ("labels", "probabilities", "true_labels", "paths", "loss_curves", "los
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
-def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
+def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False, full_paths: bool = False) -> None:
     """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, class, confidence) or ``.npy`` (labels).
 
     Parameters
@@ -101,6 +102,8 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
         What to write.
     force : bool
         Overwrite an existing file.
+    full_paths : bool
+        Keep absolute paths in what the file says about its origin, instead of names.
 
     Examples
     --------
@@ -114,6 +117,8 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
     """
     write = clusters_writer(path)
     check_numbers(clusters)
+    if not full_paths:
+        clusters = replace(clusters, **{name: without_folders(getattr(clusters, name)) for name in MAPPINGS})
     with replacing(path, force=force) as part:
         write(part, clusters)
 
@@ -187,7 +192,7 @@ def write_csv(path: Path, clusters: Clusters) -> None:
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
 
 
 def write_npy(path: Path, clusters: Clusters) -> None:
