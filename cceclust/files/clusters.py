@@ -70,8 +70,9 @@ class Clusters:
             raise InputError(f"labels have shape {self.labels.shape}; expected one for each row")
         for name in ("probabilities", "true_labels", "paths"):
             column = getattr(self, name)
-            if column is not None and len(column) != len(self.labels):
-                raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one for each row")
+            if column is not None and column.shape[:1] != self.labels.shape:
+                n_values = column.shape[0] if column.ndim else "no column of"
+                raise InputError(f"{n_values} {name} for {len(self.labels)} labels; expected one for each row")
 
     @property
     def named_labels(self) -> NDArray[Any]:
@@ -117,6 +118,9 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False,
     """
     write = clusters_writer(path)
     check_numbers(clusters)
+    # How long a fit took is no part of its result: equal fits make equal files.
+    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "seconds"}
+    clusters = replace(clusters, diagnostics=diagnostics)
     if not full_paths:
         clusters = replace(clusters, **{name: without_folders(getattr(clusters, name)) for name in MAPPINGS})
     with replacing(path, force=force) as part:

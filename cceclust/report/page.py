@@ -149,8 +149,8 @@ def warnings_of(summary: Summary) -> Html:
 
 def origins(clusters: Clusters, *, full_paths: bool) -> Html:
     """Tabulate how the clustering came about."""
-    # Warnings stand on top of the page already.
-    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "warnings"}
+    # Warnings stand on top of the page already, and the time taken is no part of the result.
+    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name not in ("warnings", "seconds")}
     groups = {"Parameters": clusters.parameters, "Diagnostics": diagnostics, "Provenance": clusters.provenance}
     if not full_paths:
         groups = without_folders(groups)

@@ -13,7 +13,7 @@ from cceclust.files.images.encoded import open_folder, open_list, open_tar, open
 from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
 from cceclust.files.images.stl10 import read_stl10, stl10_batches
 from cceclust.files.images.stored import open_array_images
-from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.reading import reading, refuse_what_is_no_file
 
 __all__ = ["open_images"]
 
@@ -101,6 +101,12 @@ def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> Im
 
 def read_batch(path: Path) -> ArrayPart:
     """Read a batch of a well-known data set."""
+    with reading(path, "a batch of images"):
+        return read_known_batch(path)
+
+
+def read_known_batch(path: Path) -> ArrayPart:
+    """Tell a batch by its name and its first bytes."""
     with path.open("rb") as file:
         magic = file.read(3)
     if path.suffix == ".bin":
