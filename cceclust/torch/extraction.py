@@ -110,7 +110,7 @@ def extract_features(
     precision : {"auto", "float32", "bfloat16", "float16"}
         What the network computes in; ``auto`` is float32 on the CPU and the faster half precision on a GPU.
     batch_size : int, optional
-        Images a batch; by default chosen for the device.
+        Images in a batch; by default chosen for the device.
     workers : int
         Processes that decode images ahead of the network; with 0 it waits for each batch. Does not change the result.
         A script that uses workers must be importable: keep its work under ``if __name__ == "__main__":``.

@@ -116,7 +116,7 @@ class Run:
     clusters : Clusters
         The clusters of the images that could be read.
     history : list of EpochMetrics
-        One an epoch.
+        The metrics of each epoch.
     skipped : list of str
         The images that could not be read, and why.
     files : list of Path
