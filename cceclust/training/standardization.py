@@ -104,6 +104,13 @@ def fold(weights: NDArray[Any], biases: NDArray[Any], standardization: Standardi
     biases : ndarray of shape (..., n_clusters)
         Biases for standardised features.
     """
-    coef = weights / np.float64(standardization.scale)
-    intercept = biases - coef @ standardization.mean.astype(np.float64)
-    return coef.astype(weights.dtype), intercept.astype(weights.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coef = weights / np.float64(standardization.scale)
+        intercept = biases - coef @ standardization.mean.astype(np.float64)
+        folded = coef.astype(weights.dtype), intercept.astype(weights.dtype)
+    if not all(np.isfinite(part).all() for part in folded):
+        raise InputError(
+            f"features that vary by {standardization.scale:.3g} around their mean need weights that {weights.dtype} "
+            "cannot hold; rescale and centre them, or use float64"
+        )
+    return folded
