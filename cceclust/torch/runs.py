@@ -317,8 +317,8 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     objective = make_objective(settings.objective, **settings.objective_parameters)
     if objective.n_neighbors and settings.init is None:
         raise InputError(
-            f"objective {settings.objective!r} compares images that are neighbours by the features that training begins "
-            "with, and random weights have none worth comparing; name a checkpoint as init=FILE"
+            f"objective {settings.objective!r} compares images that are neighbours by the features that training has at "
+            "first, and random weights have none worth comparing; name a checkpoint as init=FILE"
         )
     network = settings.network
     if network in ("auto", "resnet18"):
