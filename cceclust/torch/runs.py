@@ -317,7 +317,7 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     objective = make_objective(settings.objective, **settings.objective_parameters)
     if objective.n_neighbors and settings.init is None:
         raise InputError(
-            f"objective {settings.objective!r} compares images that are neighbours by the features that training has at "
+            f"objective {settings.objective!r} compares images that are neighbours by the features they have at "
             "first, and random weights have none worth comparing; name a checkpoint as init=FILE"
         )
     network = settings.network
