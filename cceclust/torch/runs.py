@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
-from cceclust.files.atomic import refuse_to_overwrite
-from cceclust.files.clusters import Clusters, write_clusters
+from cceclust.files.atomic import claiming
+from cceclust.files.clusters import Clusters, clusters_writer, write_clusters
 from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
@@ -137,7 +137,9 @@ def cluster_images(
         "labels_sha256": None if labels is None else hashlib.sha256(labels.values.tobytes()).hexdigest(),
         "torch_version": str(torch.__version__),
     }
-    with place.opened(config, resume=resume, force=force):
+    sources = (settings.init, None if labels is None else labels.source)
+    inputs = [*images.files, *(source for source in sources if source is not None)]
+    with place.opened(config, inputs=inputs, resume=resume, force=force):
         form = NETWORKS[settings.network]
         loaded = load_pixels(images, form.size, form.n_channels)
         trainer = make_trainer(settings, n_clusters, loaded.pixels, device)
@@ -245,9 +247,11 @@ def predict_images_file(
     """
     path = Path(path).resolve() if Path(path).name in ("", "..") else Path(path)
     out = out or path.with_name((path.name if path.is_dir() else path.stem) + ".clusters.h5")
-    refuse_to_overwrite(out, force=force)
-    clusters = predict_images(folder, open_images(path, dataset=dataset, labels_dataset=labels_dataset))
-    write_clusters(out, clusters, force=force)
+    clusters_writer(out)
+    images = open_images(path, dataset=dataset, labels_dataset=labels_dataset)
+    with claiming([out], inputs=[*images.files, *RunFolder(folder).files], force=force):
+        clusters = predict_images(folder, images)
+        write_clusters(out, clusters, force=force)
     return clusters, out
 
 

@@ -12,8 +12,8 @@ from cceclust.files.images.cifar import cifar_batches, read_binary_batch, read_p
 from cceclust.files.images.collection import ImageCollection
 from cceclust.files.images.encoded import open_folder, open_list, open_tar, open_zip
 from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
-from cceclust.files.images.numpy_hdf5 import open_hdf5, open_npy, open_npz
 from cceclust.files.images.stl10 import read_stl10, stl10_batches
+from cceclust.files.images.stored import open_array_images
 from cceclust.files.reading import refuse_what_is_no_file
 
 __all__ = ["open_images"]
@@ -78,7 +78,7 @@ def open_images(
         raise InputError(f"limit={limit} images; expected at least 1")
     if path.is_dir():
         if dataset is not None:
-            raise InputError(f"{path} is a folder; --dataset is for files that end in {', '.join(ARRAY_OPENERS)}")
+            raise InputError(f"{path} is a folder; --dataset is for files that end in {', '.join(ARRAY_ENDINGS)}")
         images = open_directory(path, split, labels_dataset)
     elif split is not None:
         raise InputError(f"{path} is one file; a split (here {split!r}) is chosen from a folder of batches")
@@ -146,14 +146,14 @@ def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> Im
     refuse_what_is_no_file(path)
     refuse_compressed(path)
     suffix = path.suffix.lower()
-    if suffix in ARRAY_OPENERS:
-        return ARRAY_OPENERS[suffix](path, dataset, labels_dataset)
+    if suffix in ARRAY_ENDINGS:
+        return open_array_images(path, dataset, labels_dataset)
     if dataset is not None:
-        raise InputError(f"{path}: --dataset is for files that end in {', '.join(ARRAY_OPENERS)}")
+        raise InputError(f"{path}: --dataset is for files that end in {', '.join(ARRAY_ENDINGS)}")
     if suffix not in OPENERS:
         return ArrayImages(path, [read_batch(path, labels_dataset)])
     if labels_dataset is not None:
-        raise InputError(f"{path}: --labels-dataset is for CIFAR-100 and for {', '.join(ARRAY_OPENERS)} files")
+        raise InputError(f"{path}: --labels-dataset is for CIFAR-100 and for {', '.join(ARRAY_ENDINGS)} files")
     return OPENERS[suffix](path)
 
 
@@ -173,7 +173,7 @@ def read_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
         return read_idx_images(path)
     raise FileContentError(
         f"{path} is none of the collections of images that can be read: a folder, "
-        f"{', '.join([*OPENERS, *ARRAY_OPENERS])}, idx files, batches of CIFAR or STL-10"
+        f"{', '.join([*OPENERS, *ARRAY_ENDINGS])}, idx files, batches of CIFAR or STL-10"
     )
 
 
@@ -182,9 +182,4 @@ OPENERS: dict[str, Callable[[Path], ImageCollection]] = {
     ".zip": open_zip,
     ".tar": open_tar,
 }
-ARRAY_OPENERS: dict[str, Callable[[Path, str | None, str | None], ImageCollection]] = {
-    ".npy": open_npy,
-    ".npz": open_npz,
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-}
+ARRAY_ENDINGS = (".npy", ".npz", ".h5", ".hdf5")
