@@ -25,6 +25,8 @@ PAPER_FEATURES: dict[str, Any] = {
     "n_components": 0,
     "n_neighbors": 0,
     "n_init": 1,
+    "prior": None,
+    "graph_candidates": False,
 }
 # In the order of the paper's Tables 3 and 4.
 ObjectiveName = Literal["scan", "imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]

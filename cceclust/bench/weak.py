@@ -20,6 +20,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.objectives import Objective
 
@@ -37,9 +38,9 @@ class BesideClusterer(CCEClassifier):
         super().__init__(n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
         self.clusterer = clusterer
 
-    def make_objective(self, prior: NDArray[Any]) -> Objective:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
         """Return the clusterer's objective."""
-        return self.clusterer.make_objective(prior)
+        return self.clusterer.make_objective(plans)
 
 
 def self_training(random_state: int) -> Any:

@@ -58,6 +58,11 @@ class Prediction:
         """Return the number of rows in each cluster, or their weight."""
         return np.bincount(self.labels, sample_weight, minlength=self.probabilities.shape[1])
 
+    def shares(self, sample_weight: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Return the part of the rows in each cluster."""
+        sizes = self.sizes(sample_weight).astype(np.float64)
+        return np.asarray(sizes / sizes.sum())
+
     def mean_confidence(self, sample_weight: NDArray[Any] | None = None) -> float:
         """Return the mean of each row's largest probability."""
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
