@@ -326,7 +326,12 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
             f"{n_clusters} clusters for {len(images):,} images in batches of {smallest_batch}; expected at least 2 "
             "and no more than a batch has images, since each batch is to hold all clusters"
         )
-    make_objective(settings.objective, **settings.objective_parameters)
+    objective = make_objective(settings.objective, **settings.objective_parameters)
+    if objective.n_neighbors and settings.init is None:
+        raise InputError(
+            f"objective {settings.objective!r} compares images that are neighbours by the features they have at "
+            "first, and random weights have none worth comparing; name a checkpoint as init=FILE"
+        )
     network = settings.network
     if network in ("auto", "resnet18"):
         size, is_grey = look_at(images)

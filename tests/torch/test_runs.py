@@ -412,6 +412,12 @@ def test_normalizations_that_cannot_work_are_refused() -> None:
         resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
 
 
+def test_neighbours_need_features_that_were_trained() -> None:
+    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
+    with pytest.raises(InputError, match="objective 'scan' compares images that are neighbours"):
+        resolve(RunSettings(objective="scan", batch_size=20), digits, 4)
+
+
 def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
     pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
     settings = RunSettings(network="vgg4-28-small", augmentation="digits")
