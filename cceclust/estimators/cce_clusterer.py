@@ -79,8 +79,8 @@ class CCEClusterer(SoftmaxClusterer):
     standardize : bool, default=True
         Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
     scale : {"auto", "overall", "columns"}, default="auto"
-        Whether each column is first divided by its own standard deviation. "auto" does so where the largest is more than
-        20 times the median one, as in tables whose columns are in different units.
+        Whether each column is first divided by its own standard deviation. "auto" does so where the largest is more
+        than 20 times the median one, as in tables whose columns are in different units.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
