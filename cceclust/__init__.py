@@ -9,10 +9,10 @@ from cceclust.version import __version__
 
 if TYPE_CHECKING:
     from cceclust.estimators import CCEClassifier, CCEClusterer
-    from cceclust.neighbors import nearest_neighbors
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
+    from cceclust.training.neighbors import nearest_neighbors
 
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.
@@ -23,7 +23,7 @@ HOMES = {
     "collision_cross_entropy": "cceclust.objective",
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
     "match_clusters": "cceclust.scoring",
-    "nearest_neighbors": "cceclust.neighbors",
+    "nearest_neighbors": "cceclust.training.neighbors",
     "score_clusters": "cceclust.scoring",
 }
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from threadpoolctl import threadpool_limits
 
+from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
 from cceclust.files import (
@@ -31,10 +30,9 @@ from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
-from cceclust.neighbors import nearest_neighbors
-from cceclust.training.components import COMPONENTS
+from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
-from cceclust.training.heads import row_logits
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
 from cceclust.training.standardization import measure
 from cceclust.version import __version__
@@ -77,7 +75,7 @@ def fit_features(
     memory : int, optional
         Bytes that features may take. A file that is larger is streamed. By default half of the machine's memory.
     on_epoch : callable, optional
-        Told after each epoch how it went.
+        Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
     **parameters
         Parameters of the estimator.
 
@@ -95,26 +93,22 @@ def fit_features(
     >>> clusters.labels.shape, model.coef.shape
     ((1797,), (10, 64))
     """
-    estimator = (
-        METHODS[method](n_clusters, **parameters)
-        if labels is None
-        else classifier(labels, n_clusters, method, parameters)
-    )
+    estimator = estimator_for(method, n_clusters, labels, parameters)
     started = time.perf_counter()
     rows = rows_of(features, memory)
     if isinstance(estimator, KMeans):
-        if not isinstance(rows, ArrayRows):
-            raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
-        fit_kmeans(estimator, rows)
+        prediction = fit_kmeans(estimator, rows)
     else:
         given = [] if labels is None else [labels.values]
-        estimator.fit_rows(rows, *given, neighbors=neighbors_for(estimator, rows, features), on_epoch=on_epoch)
+        neighbors = neighbors_for(estimator, rows, features)
+        estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
+        prediction = estimator.prediction_
     seconds = time.perf_counter() - started
     settings = {"method": method, **estimator.get_params()}
     if labels is not None:
         settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
     model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
-    clusters = label_rows(model, rows, features)
+    clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
     clusters.diagnostics = {
@@ -134,21 +128,29 @@ def fit_features(
     return clusters, model
 
 
-def classifier(labels: PartialLabels, n_clusters: int, method: str, parameters: dict[str, Any]) -> CCEClassifier:
-    """Return a classifier for the classes that labels name, and for as many further clusters as asked for."""
+def estimator_for(method: str, n_clusters: int, labels: PartialLabels | None, parameters: dict[str, Any]) -> Any:
+    """Return the estimator of a method, or a classifier where labels are given.
+
+    The classifier is for the classes that labels name, and for further clusters up to `n_clusters`.
+    """
+    if labels is None:
+        return METHODS[method](n_clusters, **parameters)
     if method != "cce":
         raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
     n_extra = len(labels.names(n_clusters)) - len(labels.classes)
     return CCEClassifier(n_extra_clusters=n_extra, **parameters)
 
 
-def fit_kmeans(estimator: KMeans, rows: ArrayRows) -> None:
+def fit_kmeans(estimator: KMeans, rows: Rows) -> Prediction:
     """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
+    if not isinstance(rows, ArrayRows):
+        raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
     measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
     try:
         estimator.fit(rows.matrix)
     except ValueError as error:
         raise InputError(str(error)) from error
+    return predict_rows(estimator.coef_, estimator.intercept_, rows)
 
 
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
@@ -167,7 +169,7 @@ def find_neighbors(
     n_neighbors: int = 10,
     *,
     dataset: str | None = None,
-    n_components: int = COMPONENTS,
+    n_components: int = choices.COMPONENTS,
     seed: int = 0,
     force: bool = False,
     on_block: Callable[[int, int], None] | None = None,
@@ -223,10 +225,14 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     expected = model.coef.shape[1]
     if features.n_features != expected:
         raise InputError(
-            f"{features.path} has {features.n_features} features a row, but the model was fitted to {expected}; "
+            f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
             "use features from the same source"
         )
-    return label_rows(model, rows_of(features, memory), features)
+    try:
+        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
+    except InputError as error:
+        raise InputError(f"{features.path}: {error}") from error
+    return as_clusters(prediction, model, features)
 
 
 def fit_file(
@@ -349,24 +355,11 @@ def predict_file(
     return clusters, out
 
 
-def label_rows(model: Model, rows: Rows, features: FeatureFile) -> Clusters:
-    """Compute probabilities and labels block by block."""
-    probabilities = np.empty((rows.shape[0], len(model.intercept)), np.float32)
-    labels = np.empty(rows.shape[0], np.int64)
-    # What is not finite is told below, once and by its row.
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        for where, logits in row_logits(model.coef, model.intercept, rows):
-            if not np.isfinite(logits).all():
-                row = where.start + int(np.argmin(np.isfinite(logits).all(axis=1)))
-                raise InputError(
-                    f"{features.path}: row {row} contains NaN, infinity or values too large for the model; "
-                    "remove or impute such rows"
-                )
-            labels[where] = logits.argmax(axis=1)
-            probabilities[where] = softmax(logits, axis=1)
+def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> Clusters:
+    """Put what a head says of rows together with what their file says of them."""
     return Clusters(
-        labels,
-        probabilities,
+        prediction.labels,
+        prediction.probabilities,
         true_labels=features.labels,
         paths=features.paths,
         parameters=model.parameters,

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cceclust.choices import BLOCK_BYTES
 from cceclust.clustering import METHODS, fit_features, fit_file, predict_features, predict_file, rows_of
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files import open_features, read_clusters, read_model, write_features
 from cceclust.scoring import clustering_accuracy
-from cceclust.training.rows import BLOCK_BYTES, ArrayRows, FileRows
+from cceclust.training.rows import ArrayRows, FileRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
@@ -184,7 +185,7 @@ class TestFiles:
     ) -> None:
         _, (_, model) = fit_file(small_features, 3, **FAST)
         np.save(tmp_path / "narrow.npy", np.zeros((10, 4)))
-        with pytest.raises(InputError, match="has 4 features a row, but the model was fitted to 6"):
+        with pytest.raises(InputError, match="has rows of 4 features, but the model was fitted to 6"):
             predict_file(model, tmp_path / "narrow.npy")
 
     @pytest.mark.parametrize("content", [b"", b"not a model", b"\x80\x04\x95pickle."])

@@ -1,8 +1,6 @@
-import ast
 import importlib
 import inspect
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -48,20 +46,3 @@ def test_errors_are_what_callers_expect() -> None:
         kind = getattr(errors, name)
         assert issubclass(kind, errors.CceclustError | Warning)
         assert name in (errors.__doc__ or "") or issubclass(kind, Warning)
-
-
-def imported_modules(path: Path) -> set[str]:
-    """Return the top-level modules that a file imports anywhere, functions included."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add((node.module or "").split(".")[0])
-    return names
-
-
-def test_only_the_torch_room_imports_torch() -> None:
-    root = Path(cceclust.__file__).parent
-    importers = {path.relative_to(root).parts[0] for path in root.rglob("*.py") if "torch" in imported_modules(path)}
-    assert importers == {"torch"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -122,17 +121,14 @@ def test_too_many_distinct_labels_are_refused_before_they_fill_the_memory():
         clustering_accuracy(rows, rows)
 
 
-def test_a_million_rows_of_a_thousand_classes_are_exact_and_quick():
+def test_a_million_rows_of_a_thousand_classes_are_exact():
     generator = np.random.default_rng(0)
     truth = generator.integers(0, 1000, 1_000_000)
     is_wrong = generator.random(len(truth)) < 0.3
     # Wrong rows go to the next cluster, so no other matching can be better and the accuracy is known exactly.
     found = (truth + is_wrong) % 1000
-    started = time.perf_counter()
     accuracy = clustering_accuracy(truth, (found * 7 + 3) % 1000)
     assert accuracy == pytest.approx(1 - is_wrong.mean(), abs=1e-12)
-    # A third of a second is usual; the bound only tells that from something quadratic.
-    assert time.perf_counter() - started < 10
 
 
 def test_worst_confusions_come_first_and_leave_out_the_diagonal():

@@ -20,22 +20,30 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
-from cceclust.neighbors import nearest_neighbors
+from cceclust.training.candidates import HeadPlan
+from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.objectives import Objective
 
 __all__ = ["METHODS", "WeakResult", "compare_weak", "draw_labels"]
 
 N_NEIGHBORS = 10
+# The paper's λ.
+FAIRNESS = 100.0
 
 
-@dataclass(eq=False, repr=False)
 class BesideClusterer(CCEClassifier):
     """CCEClassifier with the loss of any clusterer beside that of the labels."""
 
-    clusterer: SoftmaxClusterer | None = None
+    def __init__(
+        self, clusterer: SoftmaxClusterer, *, n_neighbors: int = 0, n_init: int = 2, random_state: int | None = None
+    ) -> None:
+        # The classifier's plans decide λ of collision cross-entropy; the other losses have their own.
+        super().__init__(fairness=FAIRNESS, n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
+        self.clusterer = clusterer
 
-    def _self_labeler(self) -> SoftmaxClusterer:
-        assert self.clusterer is not None
-        return self.clusterer
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return the clusterer's objective."""
+        return self.clusterer.make_objective(plans)
 
 
 def self_training(random_state: int) -> Any:
@@ -50,16 +58,17 @@ def label_spreading(random_state: int) -> LabelSpreading:
     return LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
 
 
-# What a method is made by, given random_state. Those whose names end in "neighbours" get the same graph.
+# What a method is made by, given random_state. Losses beside that of the labels have the defaults of their clusterers,
+# so the two rows of a loss differ in neighbours alone. Methods whose names end in "neighbours" get the same graph.
 METHODS: dict[str, Callable[..., Any]] = {
     "only seeds": partial(CCEClassifier, self_labeling=False),
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
     "+ SeLa": partial(BesideClusterer, clusterer=SeLa()),
     "+ MIADM": partial(BesideClusterer, clusterer=MIADM()),
-    "+ CCE": partial(CCEClassifier, n_neighbors=0),
-    "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(n_neighbors=N_NEIGHBORS)),
-    "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(n_neighbors=N_NEIGHBORS)),
-    "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(n_neighbors=N_NEIGHBORS)),
+    "+ CCE": partial(BesideClusterer, clusterer=CCEClusterer()),
+    "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(), n_neighbors=N_NEIGHBORS),
+    "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(), n_neighbors=N_NEIGHBORS),
+    "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(), n_neighbors=N_NEIGHBORS),
     "label spreading": label_spreading,
     "self-training": self_training,
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +13,6 @@ from cceclust.cli.options import (
     LARGEST_SEED,
     OUTPUT_PANEL,
     ForceOption,
-    ImageDatasetOption,
-    ImageLabelsOption,
     ImagesArgument,
     JsonOption,
     LimitOption,
@@ -23,8 +20,9 @@ from cceclust.cli.options import (
     SplitOption,
     check_above_zero,
 )
+from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
-from cceclust.presets import PRESETS
+from cceclust.presets import PRESETS, NetworkName, ObjectiveName, PresetName, RunSettings
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -34,11 +32,15 @@ if TYPE_CHECKING:
 METHOD_PANEL = "Method"
 TRAINING_PANEL = "Training"
 
-ObjectiveName = Literal["cce", "cce-pgd", "imsat", "iic", "sela", "miadm"]
-NetworkName = Literal["auto", "vgg4-28", "vgg4-32", "vgg4-96", "resnet18"]
-PresetName = Literal[
-    "mnist", "cifar10", "cifar100-20", "stl10", "cifar10-resnet18", "cifar100-20-resnet18", "stl10-resnet18"
-]
+# The fields of RunSettings that have an option of their own.
+OPTIONS = {
+    "network": "--network",
+    "objective": "--objective",
+    "learning_rate": "--learning-rate",
+    "batch_size": "--batch-size",
+    "n_epochs": "--epochs",
+    "seed": "--seed",
+}
 
 
 def method_option(*names: str, **settings: Any) -> Any:
@@ -56,72 +58,146 @@ def output_option(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=OUTPUT_PANEL, **settings)
 
 
+def with_default(text: str, default: Any) -> str:
+    """Add the default to the help of an option whose value may also come from a preset."""
+    return f"{text} [dim]\\[default: {default}][/]"
+
+
+def check_count(value: int | None) -> int | None:
+    """Refuse numbers below 1."""
+    if value is not None and value < 1:
+        raise typer.BadParameter(f"{value}; expected a whole number of at least 1")
+    return value
+
+
+def check_clusters(value: int) -> int:
+    """Refuse fewer than two clusters."""
+    if value < 2:
+        raise typer.BadParameter(f"{value}; expected at least 2 clusters")
+    return value
+
+
+def check_seed(value: int) -> int:
+    """Refuse seeds that random number generators do not take."""
+    if not 0 <= value <= LARGEST_SEED:
+        raise typer.BadParameter(f"{value}; expected a whole number from 0 to {LARGEST_SEED}")
+    return value
+
+
+def rare_settings() -> dict[str, dict[str, Setting]]:
+    """Return what ``--set`` knows whatever the objective is, by title."""
+    from cceclust.files.images import open_images
+
+    return {
+        "Training": settings_of(RunSettings, skip=OPTIONS),
+        "Images": settings_of(open_images, skip=("split", "limit")),
+    }
+
+
+def objective_settings(objective: str) -> dict[str, Setting]:
+    """Return the parameters of an objective."""
+    from cceclust.torch.objectives import OBJECTIVES
+
+    return settings_of(OBJECTIVES[objective])
+
+
+def list_settings(texts: list[str] | None) -> list[str] | None:
+    """Print all that ``--set`` knows, and stop, if it is asked for help."""
+    if texts is not None and "help" in texts:
+        from cceclust.torch.objectives import OBJECTIVES
+
+        of_objectives = {f"Objective {name}": objective_settings(name) for name in OBJECTIVES}
+        print_settings(rare_settings() | {title: group for title, group in of_objectives.items() if group})
+        raise typer.Exit
+    return texts
+
+
 def describe_presets() -> str:
     """List the presets for the help text."""
     return "\n\n".join(
-        f"[cyan]{name}[/]: {preset.network}, learning rate {preset.learning_rate:g}, of the head "
-        f"{preset.head_learning_rate:g}, weight decay {preset.weight_decay:g}, batches of {preset.batch_size}, "
-        f"{preset.n_epochs} epochs, fairness {preset.fairness:g}, augmentation weight {preset.augmentation_weight:g}"
+        f"[cyan]{name}[/]: {preset.network}, learning rate {preset.learning_rate:g} (head "
+        f"{preset.head_learning_rate:g}), weight_decay {preset.weight_decay:g}, batches of {preset.batch_size}, "
+        f"{preset.n_epochs} epochs, "
+        + ", ".join(f"{name} {value:g}" for name, value in preset.objective_parameters.items())
         for name, preset in PRESETS.items()
     )
 
 
-OBJECTIVES_HELP = (
-    "[cyan]cce[/] (collision cross-entropy by EM), or one to compare with: [cyan]cce-pgd[/], [cyan]imsat[/], "
-    "[cyan]iic[/], [cyan]sela[/], [cyan]miadm[/]."
-)
 EPILOG = "[bold]Presets[/]: the paper's settings, for Adam. Options override them.\n\n" + describe_presets()
 
 
 def deep(
     images: ImagesArgument,
-    k: Annotated[int, method_option("--k", "-k", min=2, help="Number of clusters.")],
+    k: Annotated[int, method_option("--k", "-k", callback=check_clusters, metavar="INT", help="Number of clusters.")],
     output: Annotated[Path, output_option("--out", "-o", help="The run's folder.", metavar="RUN")],
-    objective: Annotated[ObjectiveName, method_option(help=OBJECTIVES_HELP)] = "cce",
-    preset: Annotated[PresetName | None, method_option(help="Settings of the paper; they are listed below.")] = None,
+    objective: Annotated[
+        ObjectiveName,
+        method_option(
+            metavar="NAME",
+            help="[cyan]cce[/] (collision cross-entropy by EM), or to compare: cce-pgd, imsat, iic, sela, miadm, scan.",
+        ),
+    ] = "cce",
+    preset: Annotated[
+        PresetName | None,
+        method_option(metavar="NAME", help="Settings of the paper, listed below."),
+    ] = None,
     network: Annotated[
-        NetworkName | None, method_option(help="By default VGG-4 in the form for the images' size.")
+        NetworkName | None,
+        method_option(
+            metavar="NAME",
+            help=with_default(
+                "vgg4-28, vgg4-32, vgg4-96, the same with [cyan]-small[/] (an eighth as wide), resnet18, or "
+                "[cyan]auto[/]: VGG-4 for the size of the images.",
+                RunSettings.network,
+            ),
+        ),
     ] = None,
-    init: Annotated[
-        Path | None,
-        method_option(help="Weights of the backbone: SCAN's pretext checkpoint, or the model of an earlier run."),
-    ] = None,
-    fairness: Annotated[
-        float | None, method_option(min=0, help="How much the clusters are held to equal sizes.")
-    ] = None,
-    augmentation: Annotated[
-        Literal["digits", "photos"] | None,
-        method_option(help="Views that move and slant, or crop, mirror and recolour; by default as the network."),
-    ] = None,
-    augmentation_weight: Annotated[
-        float | None, method_option(min=0, help="Weight of the loss of the augmented views.")
-    ] = None,
-    solver_iterations: Annotated[
-        int | None, method_option(min=1, help="Iterations of the pseudo-label solver a batch.")
-    ] = None,
-    epochs: Annotated[int | None, training_option(min=1, help="How often an image is seen; 50 by default.")] = None,
-    batch_size: Annotated[int | None, training_option(min=1, help="Images a step at most; 250 by default.")] = None,
-    learning_rate: Annotated[
-        float | None, training_option(callback=check_above_zero, help="Adam's; 0.001 by default.")
-    ] = None,
-    head_learning_rate: Annotated[
-        float | None, training_option(callback=check_above_zero, help="That of the head; by default the same.")
-    ] = None,
-    weight_decay: Annotated[float | None, training_option(min=0, help="Adam's L2 term; 0.01 by default.")] = None,
-    seed: Annotated[int, training_option(min=0, max=LARGEST_SEED, help="Same seed and machine, same clusters.")] = 0,
-    device: Annotated[str, training_option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     labels: Annotated[
         Path | None,
         method_option(
-            help="Labels of some images: a .csv of [cyan]row[/] or [cyan]path[/] and [cyan]label[/], or a file of one "
-            "label an image with -1 for unknown.",
+            help="Labels of some images: a .csv of [cyan]row[/] or [cyan]path[/] and [cyan]label[/], or a file with "
+            "a label for each image, -1 for unknown.",
             metavar="FILE",
         ),
     ] = None,
+    changes: Annotated[
+        list[str] | None,
+        method_option(
+            "--set",
+            metavar="NAME=VALUE",
+            callback=list_settings,
+            is_eager=True,
+            help="Any other setting; may be repeated. [cyan]--set help[/] lists them.",
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        training_option(
+            metavar="INT",
+            callback=check_count,
+            help=with_default("How often each image is seen.", RunSettings.n_epochs),
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        training_option(
+            metavar="INT",
+            callback=check_count,
+            help=with_default("Images in a step, at most.", RunSettings.batch_size),
+        ),
+    ] = None,
+    learning_rate: Annotated[
+        float | None,
+        training_option(
+            metavar="NUMBER", callback=check_above_zero, help=with_default("Adam's.", RunSettings.learning_rate)
+        ),
+    ] = None,
+    seed: Annotated[
+        int, training_option(metavar="INT", callback=check_seed, help="Same seed and machine, same clusters.")
+    ] = RunSettings.seed,
+    device: Annotated[str, training_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     split: SplitOption = None,
     limit: LimitOption = None,
-    dataset: ImageDatasetOption = None,
-    labels_dataset: ImageLabelsOption = None,
     features: Annotated[
         bool, output_option("--features", help="Also write features.h5, what the head sees, for [bold]fit[/].")
     ] = False,
@@ -139,23 +215,12 @@ def deep(
     """
     from cceclust.files.images import open_images
     from cceclust.files.partial_labels import read_partial_labels
-    from cceclust.torch.runs import RunSettings, cluster_images
+    from cceclust.torch.runs import choose_settings, cluster_images
 
-    settings = RunSettings(objective=objective) if preset is None else RunSettings.from_preset(preset, objective)
-    parameters = {"fairness": fairness, "augmentation_weight": augmentation_weight, "n_iterations": solver_iterations}
-    chosen = {
-        "network": network,
-        "init": None if init is None else str(init),
-        "augmentation": augmentation,
-        "n_epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "head_learning_rate": head_learning_rate,
-        "weight_decay": weight_decay,
-        "objective_parameters": settings.objective_parameters | check_parameters(objective, given(parameters)),
-    }
-    settings = replace(settings, seed=seed, **given(chosen))
-    collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+    of_run, of_images, of_objective = parse_changes(changes or [], objective)
+    options = given(network=network, n_epochs=epochs, batch_size=batch_size, learning_rate=learning_rate)
+    settings = choose_settings(objective, preset, seed=seed, objective_parameters=of_objective, **options, **of_run)
+    collection = open_images(images, split=split, limit=limit, **of_images)
     known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
     with task_progress(quiet=quiet or as_json, unit="steps") as bar:
         on_step, on_epoch = report_to(bar, settings.n_epochs)
@@ -185,20 +250,28 @@ def deep(
             results().print(f"Went on after epoch {run.n_resumed} of {settings.n_epochs}.")
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def given(**options: Any) -> dict[str, Any]:
     """Leave out the options that were not given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def check_parameters(objective: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Refuse options that the objective has no use for."""
-    from cceclust.torch.objectives import parameters_of
+def parse_changes(texts: list[str], objective: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return what ``--set`` changes of the run, of how images are read, and of the objective."""
+    groups = [*rare_settings().values(), objective_settings(objective)]
+    known: dict[str, Setting] = {}
+    for group in groups:
+        known |= group
+    for text in texts:
+        name = text.partition("=")[0]
+        if name in OPTIONS:
+            raise typer.BadParameter(f"{name} has an option of its own: {OPTIONS[name]}", param_hint="--set")
+    values = parse_settings(texts, known)
 
-    for name in parameters:
-        if name not in parameters_of(objective):
-            option = "--solver-iterations" if name == "n_iterations" else "--" + name.replace("_", "-")
-            raise typer.BadParameter(f"objective {objective} has no such parameter", param_hint=option)
-    return parameters
+    def of(group: Mapping[str, Setting]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name in group}
+
+    of_run, of_images, of_objective = map(of, groups)
+    return of_run, of_images, of_objective
 
 
 def report_to(bar: Progress, n_epochs: int) -> tuple[Callable[[int, int], None], Callable[[EpochMetrics], None]]:

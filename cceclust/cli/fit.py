@@ -20,15 +20,23 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     MemoryOption,
     QuietOption,
-    check_above_zero,
-    check_not_negative,
 )
+from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
+from cceclust.presets import PAPER_FEATURES
 
 METHOD_PANEL = "Method"
-TRAINING_PANEL = "Training"
-LABELS_PANEL = "Labels"
 METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
+# Parameters of the estimators that have an option of their own, or that the command sets itself.
+OPTIONS = {
+    "n_clusters": "--k",
+    "fairness": "--fairness",
+    "prior": "--prior",
+    "n_init": "--restarts",
+    "random_state": "--seed",
+    "verbose": "--quiet",
+    "n_extra_clusters": "--k",
+}
 
 
 def check_method(name: str) -> str:
@@ -38,25 +46,37 @@ def check_method(name: str) -> str:
     return name
 
 
-def check_schedule(name: str | None) -> str | None:
-    """Refuse schedules that do not exist."""
-    if name not in (None, "cosine", "constant"):
-        raise typer.BadParameter(f"{name!r} is none of cosine, constant")
+def check_preset(name: str | None) -> str | None:
+    """Refuse presets that do not exist."""
+    if name not in (None, "paper"):
+        raise typer.BadParameter(f"{name!r} is not a preset; there is: paper")
     return name
 
 
-def check_init(name: str | None) -> str | None:
-    """Refuse starts that do not exist."""
-    if name not in (None, "auto", "random", "k-means"):
-        raise typer.BadParameter(f"{name!r} is none of auto, random, k-means")
-    return name
+def whole_number(name: str, least: int, most: int) -> Any:
+    """Return a parser of whole numbers in a range, which the help then need not show."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise typer.BadParameter(f"{text!r}; expected {name} from {least} to {most:,}")
+        return number
+
+    return parse
 
 
-def check_loss(name: str | None) -> str | None:
-    """Refuse losses that do not exist."""
-    if name not in (None, "cce", "ce"):
-        raise typer.BadParameter(f"{name!r} is none of cce, ce")
-    return name
+def parse_fairness(text: str) -> float:
+    """Turn text into a number that is not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise typer.BadParameter(f"{text!r}; expected a number of at least 0")
+    return value
 
 
 def parse_prior(text: str) -> list[float]:
@@ -67,173 +87,116 @@ def parse_prior(text: str) -> list[float]:
         raise typer.BadParameter(f"{text!r}; expected numbers separated by commas, such as 0.5,0.3,0.2") from None
 
 
-def number_or_auto(text: str) -> float | str:
-    """Turn text into a number unless it is "auto"."""
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r}; expected a number or 'auto'") from None
-
-
-def count_or_auto(text: str) -> int | str:
-    """Turn text into a whole number unless it is "auto"."""
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r}; expected a whole number or 'auto'") from None
-
-
 def method_option(*names: str, **settings: Any) -> Any:
     """Return an option of the panel on the method."""
     return typer.Option(*names, rich_help_panel=METHOD_PANEL, **settings)
 
 
-def labels_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the panel on labels."""
-    return typer.Option(*names, rich_help_panel=LABELS_PANEL, **settings)
+def settings_for(method: str, *, has_labels: bool = False) -> dict[str, Setting]:
+    """Return what ``--set`` can change of a method, or of the classifier that learns from labels."""
+    from cceclust.clustering import METHODS
+    from cceclust.estimators import CCEClassifier
+
+    return settings_of(CCEClassifier if has_labels else METHODS[method], skip=OPTIONS)
 
 
-def training_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the panel on training."""
-    return typer.Option(*names, rich_help_panel=TRAINING_PANEL, **settings)
-
-
-# Options that are not called like the estimators' parameters.
-OPTION_NAMES = {
-    "n_neighbors": "--neighbors",
-    "n_components": "--components",
-    "n_init": "--restarts",
-    "max_epochs": "--epochs",
-    "learning_rate_schedule": "--schedule",
-    "n_jobs": "--jobs",
-}
-METHODS_HELP = (
-    "[cyan]cce[/] (collision cross-entropy by EM), or a baseline of the paper: "
-    "[cyan]cce-pgd[/], [cyan]migd[/], [cyan]sela[/], [cyan]miadm[/], [cyan]kmeans[/]."
-)
-PRIOR_HELP = "Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/], for unbalanced data; equal by default."
+def list_settings(texts: list[str] | None) -> list[str] | None:
+    """Print all that ``--set`` knows, and stop, if it is asked for help."""
+    if texts is not None and "help" in texts:
+        common = settings_for("cce")
+        groups = {"All methods but kmeans": common}
+        for method in METHOD_NAMES:
+            own = {name: setting for name, setting in settings_for(method).items() if name not in common}
+            if own:
+                groups[f"Method {method}"] = own
+        with_labels = settings_for("cce", has_labels=True)
+        groups["With --labels or --soft-labels"] = {
+            name: setting for name, setting in with_labels.items() if name not in common
+        }
+        print_settings(groups)
+        raise typer.Exit
+    return texts
 
 
 def fit(
     features: FeaturesArgument,
-    k: Annotated[int, method_option("--k", "-k", min=1, max=LARGEST_COUNT, help="Number of clusters.")],
-    method: Annotated[str, method_option(callback=check_method, help=METHODS_HELP)] = "cce",
-    fairness: Annotated[
-        float | None, method_option(min=0, help="How much the clusters' sizes are held to the prior.")
-    ] = None,
-    prior: Annotated[Any, method_option(parser=parse_prior, metavar="P,P,…", help=PRIOR_HELP)] = None,
-    weight_decay: Annotated[
-        Any,
+    k: Annotated[
+        int,
         method_option(
-            parser=number_or_auto, callback=check_not_negative, metavar="X|auto", help="Weight decay of the head."
+            "--k", "-k", parser=whole_number("a number", 1, LARGEST_COUNT), metavar="N", help="Number of clusters."
         ),
-    ] = None,
-    solver_iterations: Annotated[
-        int | None, method_option(min=1, max=LARGEST_COUNT, help="Iterations of the pseudo-label solver a batch.")
-    ] = None,
-    sharpness: Annotated[
-        float | None,
-        method_option(callback=check_above_zero, help="Of [cyan]sela[/]: power of the probabilities in its transport."),
-    ] = None,
-    step_size: Annotated[
-        Any,
+    ],
+    method: Annotated[
+        str,
         method_option(
-            parser=number_or_auto,
-            callback=check_above_zero,
-            metavar="X|auto",
-            help="Of [cyan]cce-pgd[/]: its solver's step.",
+            callback=check_method,
+            metavar="NAME",
+            help="[cyan]cce[/] (collision cross-entropy by EM), or to compare: cce-pgd, migd, sela, miadm, kmeans.",
         ),
-    ] = None,
-    n_neighbors: Annotated[
-        Any,
-        method_option(
-            "--neighbors",
-            parser=count_or_auto,
-            callback=check_not_negative,
-            metavar="N|auto",
-            help="Neighbours that share a row's pseudo-label.",
-        ),
-    ] = None,
-    neighbor_weight: Annotated[
-        float | None, method_option(min=0, help="Weight of the neighbour beside the row.")
-    ] = None,
-    standardize: Annotated[
-        bool | None, method_option("--standardize/--no-standardize", help="Centre and scale the features first.")
-    ] = None,
-    init: Annotated[
+    ] = "cce",
+    preset: Annotated[
         str | None,
         method_option(
-            callback=check_init,
-            help="Start heads at [cyan]random[/] or from a run of [cyan]k-means[/]; [cyan]auto[/] decides by the data.",
+            callback=check_preset,
+            metavar="NAME",
+            help="[cyan]paper[/]: the paper's own method, on raw features. [dim]\\[default: none][/]",
         ),
     ] = None,
-    n_components: Annotated[
+    fairness: Annotated[
+        float | None,
+        method_option(
+            parser=parse_fairness,
+            metavar="X",
+            help="How much the clusters' sizes are held to the prior. [dim]\\[default: the method's; 100 for cce][/]",
+        ),
+    ] = None,
+    prior: Annotated[
         Any,
         method_option(
-            "--components",
-            parser=count_or_auto,
-            callback=check_not_negative,
-            metavar="N|auto",
-            help="Principal components to train on; 0 for the features themselves.",
+            parser=parse_prior,
+            metavar="P,P,…",
+            help="Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/]. [dim]\\[default: equal][/]",
         ),
     ] = None,
+    restarts: Annotated[
+        int | None,
+        method_option(
+            parser=whole_number("a number", 1, LARGEST_COUNT),
+            metavar="N",
+            help="Heads that start from different places. [dim]\\[default: 10; with labels 2][/]",
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        method_option(
+            parser=whole_number("a number", 0, LARGEST_SEED), metavar="N", help="Same seed, same clusters, to the bit."
+        ),
+    ] = 0,
     labels: Annotated[
         str | None,
-        labels_option(
-            help="Labels of some rows: a .csv of [cyan]row[/] or [cyan]path[/] and [cyan]label[/], a file of one "
-            "label a row with -1 for unknown, or the name of such a dataset in FEATURES.",
+        method_option(
             metavar="FILE|NAME",
+            help="Labels of some rows: a .csv with [cyan]row[/] or [cyan]path[/] and [cyan]label[/], a file with one "
+            "label per row (-1: unknown), or the name of a dataset in FEATURES. [dim]\\[default: none][/]",
         ),
     ] = None,
     soft_labels: Annotated[
         str | None,
-        labels_option(
-            help="Distributions over classes instead: a .csv with a column a class (and [cyan]row[/] or "
-            "[cyan]path[/]), .npy, .h5, or the name of a dataset in FEATURES.",
+        method_option(
             metavar="FILE|NAME",
+            help="Distributions over classes instead: .csv with one column per class, .npy, .h5, or the name of a "
+            "dataset. [dim]\\[default: none][/]",
         ),
     ] = None,
-    loss: Annotated[
-        str | None,
-        labels_option(
-            callback=check_loss, help="What labels teach by: [cyan]cce[/] or [cyan]ce[/], Shannon's. By default: cce."
+    changes: Annotated[
+        list[str] | None,
+        method_option(
+            "--set",
+            metavar="NAME=VALUE",
+            callback=list_settings,
+            is_eager=True,
+            help="Any other parameter of the method; may be repeated. [cyan]--set help[/] lists them.",
         ),
-    ] = None,
-    label_noise: Annotated[
-        float | None, labels_option(min=0, max=0.99, help="Part of the labels that is random. By default: 0.")
-    ] = None,
-    label_weight: Annotated[
-        float | None,
-        labels_option(
-            callback=check_above_zero, help="Weight of the labels beside the clustering loss. By default: 1."
-        ),
-    ] = None,
-    n_init: Annotated[
-        int | None,
-        training_option("--restarts", min=1, max=LARGEST_COUNT, help="Starts; the one with the lowest loss is kept."),
-    ] = None,
-    max_epochs: Annotated[
-        Any,
-        training_option(
-            "--epochs",
-            parser=count_or_auto,
-            callback=check_above_zero,
-            metavar="N|auto",
-            help="How often a row is seen at most.",
-        ),
-    ] = None,
-    batch_size: Annotated[int | None, training_option(min=1, max=LARGEST_COUNT, help="Rows a step.")] = None,
-    learning_rate: Annotated[
-        float | None, training_option(callback=check_above_zero, help="Step size at the start.")
-    ] = None,
-    learning_rate_schedule: Annotated[
-        str | None,
-        training_option("--schedule", callback=check_schedule, help="[cyan]cosine[/] or [cyan]constant[/]."),
-    ] = None,
-    tol: Annotated[float | None, training_option(min=0, help="Stop early below this relative improvement.")] = None,
-    seed: Annotated[int, training_option(min=0, max=LARGEST_SEED, help="Same seed, same clusters, to the bit.")] = 0,
-    n_jobs: Annotated[
-        int | None, training_option("--jobs", help="Threads; all cores by default. No effect on the result.")
     ] = None,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
@@ -243,13 +206,18 @@ def fit(
         typer.Option(
             "--out",
             "-o",
-            help="Clusters to write: .h5, .csv or .npy. By default: FEATURES.clusters.h5.",
+            metavar="FILE",
+            help="Clusters to write: .h5, .csv or .npy. [dim]\\[default: FEATURES.clusters.h5][/]",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Model to write. By default: FEATURES.model.safetensors.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option(
+            metavar="FILE",
+            help="Model to write. [dim]\\[default: FEATURES.model.safetensors][/]",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = None,
     report: Annotated[
         bool,
@@ -262,43 +230,25 @@ def fit(
 ) -> None:
     """Cluster features: no labels needed, but some can help.
 
-    Writes the clusters and a model beside the features, and prints a summary. True labels inside the file are not
-    used for clustering; if there are any, the summary says how well the clusters match them.
+    Writes the clusters and a model beside the features and prints a summary.
+    True labels inside the file are not used for clustering; if there are any,
+    the summary says how well the clusters match them.
 
-    With --labels or --soft-labels, clusters take the names of the classes; clusters beyond the classes stay unnamed.
+    With --labels or --soft-labels, clusters take the names of the classes;
+    clusters beyond the classes stay unnamed.
     """
     from cceclust.clustering import fit_file
 
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
-    has_labels = labels is not None or soft_labels is not None
-    if has_labels and method != "cce":
-        raise typer.BadParameter(f"method {method} cannot learn from labels", param_hint="--method")
-    chosen = {
-        "fairness": fairness,
-        "prior": prior,
-        "weight_decay": weight_decay,
-        "solver_iterations": solver_iterations,
-        "sharpness": sharpness,
-        "step_size": step_size,
-        "n_neighbors": n_neighbors,
-        "neighbor_weight": neighbor_weight,
-        "standardize": standardize,
-        "init": init,
-        "n_components": n_components,
-        "n_init": n_init,
-        "max_epochs": max_epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "learning_rate_schedule": learning_rate_schedule,
-        "tol": tol,
-        "n_jobs": n_jobs,
-        "loss": loss,
-        "label_noise": label_noise,
-        "label_weight": label_weight,
-    }
-    parameters = {name: value for name, value in chosen.items() if value is not None}
-    refuse_foreign_parameters(method, parameters, has_labels=has_labels)
+    parameters = chosen_parameters(
+        method,
+        {"fairness": fairness, "prior": prior, "n_init": restarts},
+        changes or [],
+        preset=preset,
+        has_labels=labels is not None or soft_labels is not None,
+        n_clusters=k,
+    )
     with task_progress(quiet=quiet or as_json) as bar:
         task = bar.add_task("Clustering", total=None, detail="")
 
@@ -330,18 +280,38 @@ def fit(
         print_summary(summary)
 
 
-def refuse_foreign_parameters(method: str, parameters: dict[str, Any], *, has_labels: bool) -> None:
-    """Refuse options that the chosen method has no use for."""
+def chosen_parameters(
+    method: str,
+    options: dict[str, Any],
+    changes: list[str],
+    *,
+    preset: str | None,
+    has_labels: bool,
+    n_clusters: int,
+) -> dict[str, Any]:
+    """Return the parameters of the estimator that were given, after a check of each."""
     from cceclust.clustering import METHODS
+    from cceclust.errors import InputError
     from cceclust.estimators import CCEClassifier
 
-    known = (CCEClassifier() if has_labels else METHODS[method]()).get_params()
-    for name in parameters:
+    if has_labels and method != "cce":
+        raise typer.BadParameter(f"method {method} cannot learn from labels", param_hint="--method")
+    if preset is not None and (has_labels or method != "cce"):
+        raise typer.BadParameter("is for method cce without labels", param_hint="--preset")
+    chosen = {name: value for name, value in options.items() if value is not None}
+    known = CCEClassifier().get_params() if has_labels else METHODS[method]().get_params()
+    for name in chosen:
         if name not in known:
-            option = OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-            problem = f"method {method} has no such parameter"
-            if name in ("loss", "label_noise", "label_weight"):
-                problem = "needs --labels or --soft-labels"
-            elif has_labels and name in METHODS[method]().get_params():
-                problem = "cannot be used together with --labels or --soft-labels; leave it out"
-            raise typer.BadParameter(problem, param_hint=option)
+            raise typer.BadParameter(f"method {method} has no such parameter", param_hint=OPTIONS[name])
+    for text in changes:
+        name = text.partition("=")[0]
+        if name in OPTIONS:
+            raise typer.BadParameter(f"{name} has an option of its own: {OPTIONS[name]}", param_hint="--set")
+    rare = parse_settings(changes, settings_for(method, has_labels=has_labels))
+    parameters = {**(PAPER_FEATURES if preset == "paper" else {}), **chosen, **rare}
+    if not has_labels and method != "kmeans":
+        try:
+            METHODS[method](n_clusters, **parameters).check_parameters()
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from error
+    return parameters

@@ -5,17 +5,17 @@ Parameters and attributes that are not described here are those of :class:`ccecl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import cluster
 
-from cceclust.estimators.self_labeling_clusterer import SelfLabelingClusterer
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
-from cceclust.training.objectives import MutualInformation
+from cceclust.training.candidates import HeadPlan
+from cceclust.training.objectives import MutualInformation, SelfLabeling
 from cceclust.validation import check_non_negative
 
 __all__ = ["MIADM", "MIGD", "CCEByPGD", "KMeans", "SeLa"]
@@ -56,7 +56,6 @@ class KMeans(cluster.KMeans):
         return np.asarray(-((centres + mean) * (centres - mean)).sum(axis=1), self.cluster_centers_.dtype)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class MIGD(SoftmaxClusterer):
     """Mutual information by gradient descent: mean H(σ) + w KL(σ̄ ‖ u), eq. 1 of arXiv:2303.07321.
 
@@ -71,48 +70,136 @@ class MIGD(SoftmaxClusterer):
     Krause, Perona and Gomes, "Discriminative clustering by regularized information maximization", NIPS 2010.
     """
 
-    fairness: float = 1.3
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        fairness: float = 1.3,
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        init: Literal["auto", "random", "k-means"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        n_init: int = 10,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness = fairness
+        self.prior = prior
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.learning_rate_schedule = learning_rate_schedule
+        self.batch_size = batch_size
+        self.init = init
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _make_objective(self, prior: NDArray[Any]) -> MutualInformation:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> MutualInformation:
+        """Return this method's loss.
+
+        Parameters
+        ----------
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
+        """
         check_non_negative(self.fairness, "fairness")
-        return MutualInformation(prior, self.fairness)
+        return MutualInformation(plans[0].prior, self.fairness)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SeLa(SelfLabelingClusterer):
-    """Self-labeling with one-hot pseudo-labels of balanced sizes, found by optimal transport; eq. 3 of the paper.
+class SeLa(SoftmaxClusterer):
+    """Self-labeling with one-hot pseudo-labels of balanced sizes, found by optimal transport; eq. 4 of the paper.
 
     Parameters
     ----------
     sharpness : float, default=25.0
         The power of the probabilities in Sinkhorn's algorithm.
     solver_iterations : int, default=20
-        Sinkhorn iterations a batch.
+        Sinkhorn iterations for each batch.
 
     References
     ----------
     Asano, Rupprecht and Vedaldi, "Self-labelling via simultaneous clustering and representation learning", ICLR 2020.
     """
 
-    collision: ClassVar[bool] = False
-    sharpness: float = 25.0
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        sharpness: float = 25.0,
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        solver_iterations: int = 20,
+        n_neighbors: int | Literal["auto"] = 0,
+        neighbor_weight: float = 1.0,
+        init: Literal["auto", "random", "k-means"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        n_init: int = 10,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.sharpness = sharpness
+        self.prior = prior
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.learning_rate_schedule = learning_rate_schedule
+        self.batch_size = batch_size
+        self.solver_iterations = solver_iterations
+        self.n_neighbors = n_neighbors
+        self.neighbor_weight = neighbor_weight
+        self.init = init
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _make_solver(self, prior: NDArray[Any]) -> OptimalTransportSolver:
-        return OptimalTransportSolver(
-            prior=prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss.
+
+        Parameters
+        ----------
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
+        """
+        solver = OptimalTransportSolver(
+            prior=plans[0].prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
         )
+        return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class MIADM(SelfLabelingClusterer):
-    """Self-labeling by Shannon's cross-entropy and alternating directions: mean H(y, σ) + λ KL(ȳ ‖ u), eq. 4.
+class MIADM(SoftmaxClusterer):
+    """Self-labeling by Shannon's cross-entropy and alternating directions: mean H(y, σ) + λ KL(ȳ ‖ u), eq. 5.
 
     Parameters
     ----------
     fairness : float, default=1.0
         λ.
     solver_iterations : int, default=20
-        Iterations a batch.
+        Iterations for each batch.
 
     References
     ----------
@@ -120,16 +207,65 @@ class MIADM(SelfLabelingClusterer):
     TPAMI 2021.
     """
 
-    collision: ClassVar[bool] = False
-    fairness: float = 1.0
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        fairness: float = 1.0,
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        solver_iterations: int = 20,
+        n_neighbors: int | Literal["auto"] = 0,
+        neighbor_weight: float = 1.0,
+        init: Literal["auto", "random", "k-means"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        n_init: int = 10,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness = fairness
+        self.prior = prior
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.learning_rate_schedule = learning_rate_schedule
+        self.batch_size = batch_size
+        self.solver_iterations = solver_iterations
+        self.n_neighbors = n_neighbors
+        self.neighbor_weight = neighbor_weight
+        self.init = init
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _make_solver(self, prior: NDArray[Any]) -> AlternatingDirectionSolver:
-        return AlternatingDirectionSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss.
+
+        Parameters
+        ----------
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
+        """
+        solver = AlternatingDirectionSolver(
+            fairness=self.fairness, prior=plans[0].prior, max_iter=self.solver_iterations, tol=0.0
+        )
+        return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class CCEByPGD(SelfLabelingClusterer):
-    """Collision cross-entropy with the other order of the divergence, L_CCE (eq. 11), by projected gradient descent.
+class CCEByPGD(SoftmaxClusterer):
+    """Collision cross-entropy with the other order of the divergence, L_CCE (eq. 10), by projected gradient descent.
 
     Parameters
     ----------
@@ -138,21 +274,70 @@ class CCEByPGD(SelfLabelingClusterer):
     step_size : float or "auto", default="auto"
         Step size of the projected gradient descent. "auto" is half of what would diverge.
     solver_iterations : int, default=100
-        Its steps a batch.
+        Its steps for each batch.
     """
 
-    fairness: float = 10.0
-    step_size: float | Literal["auto"] = "auto"
-    solver_iterations: int = 100
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        fairness: float = 10.0,
+        step_size: float | Literal["auto"] = "auto",
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        solver_iterations: int = 100,
+        n_neighbors: int | Literal["auto"] = 0,
+        neighbor_weight: float = 1.0,
+        init: Literal["auto", "random", "k-means"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        n_init: int = 10,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness = fairness
+        self.step_size = step_size
+        self.prior = prior
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.learning_rate_schedule = learning_rate_schedule
+        self.batch_size = batch_size
+        self.solver_iterations = solver_iterations
+        self.n_neighbors = n_neighbors
+        self.neighbor_weight = neighbor_weight
+        self.init = init
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
-    def _make_solver(self, prior: NDArray[Any]) -> PGDSolver:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss.
+
+        Parameters
+        ----------
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
+        """
         check_non_negative(self.fairness, "fairness")
-        automatic = 1 / (len(prior) * max(self.fairness, 1.0))
-        return PGDSolver(
+        automatic = 1 / (len(plans[0].prior) * max(self.fairness, 1.0))
+        solver = PGDSolver(
             fairness=self.fairness,
-            prior=prior,
+            prior=plans[0].prior,
             loss="cce",
             step_size=automatic if self.step_size == "auto" else self.step_size,
             max_iter=self.solver_iterations,
             tol=0.0,
         )
+        return SelfLabeling(solver, companion_weight=self.neighbor_weight)

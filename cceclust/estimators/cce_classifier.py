@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from cceclust.errors import InputError
-from cceclust.estimators.cce_clusterer import CCEClusterer
 from cceclust.estimators.given_labels import GivenLabels, read_labels
 from cceclust.estimators.parameters import checked_weights
-from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
-from cceclust.estimators.softmax_head import SoftmaxHead
-from cceclust.training.diagnostics import STILL_FALLING
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.pseudo_labels import EMSolver
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import EpochReport
-from cceclust.training.objectives import Objective
+from cceclust.training.fit import fit_heads
+from cceclust.training.labels import Supervision
+from cceclust.training.objectives import Objective, SelfLabeling
 from cceclust.training.rows import Rows
-from cceclust.training.supervision import Supervision, seeds_in_memory
+from cceclust.training.settings import FitSettings
 from cceclust.validation import check_count, check_positive
 
 __all__ = ["CCEClassifier"]
 
 
-@dataclass(eq=False, repr=False)
-class CCEClassifier(ClassifierMixin, SoftmaxHead):
+class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     """Classify with a linear softmax head that learns from few, soft or noisy labels, and from unlabelled rows.
 
     Every label is a distribution y over the classes, one-hot if it is certain. The head's softmax σ minimises
@@ -67,8 +66,10 @@ class CCEClassifier(ClassifierMixin, SoftmaxHead):
         Weight decay of the head. "auto" is a quarter of what suits clustering without labels.
     learning_rate : float, default=0.5
         Step size at the start, unless the features' variance allows only shorter steps.
-    prior, learning_rate_schedule, batch_size, max_epochs, tol, standardize, n_jobs, \
-random_state, verbose
+    init : {"auto", "random", "k-means"}, default="auto"
+        Where heads start. "auto" and "random" start near zero, so that labels decide which cluster is which; "k-means"
+        starts around the centres of K-means, in the order of the classes whose labelled rows they hold.
+    prior, learning_rate_schedule, batch_size, n_components, max_epochs, tol, standardize, n_jobs, random_state, verbose
         As in :class:`cceclust.CCEClusterer`.
 
     Attributes
@@ -76,8 +77,8 @@ random_state, verbose
     classes_ : ndarray of shape (n_classes + n_extra_clusters,)
         Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
         numbers, or "extra 1", "extra 2", … where labels are strings.
-    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_iter_, converged_, problems_, \
-n_features_in_, feature_names_in_
+    coef_, intercept_, prediction_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
+weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, feature_names_in_
         As in :class:`cceclust.CCEClusterer`.
 
     References
@@ -101,61 +102,80 @@ n_features_in_, feature_names_in_
     True
     """
 
-    loss: Literal["cce", "ce"] = "cce"
-    label_noise: float | ArrayLike = 0.0
-    n_extra_clusters: int = 0
-    self_labeling: bool | Literal["auto"] = "auto"
-    label_weight: float = 1.0
-    fairness: float = 10.0
-    solver_iterations: int = 20
-    n_neighbors: int | Literal["auto"] = "auto"
-    neighbor_weight: float = 1.0
-    n_init: int = 2
-
-    # Labels keep heads from saturating on a wrong answer; what is left for the decay to do is to regularise.
-    weight_decay_factor: ClassVar[float] = 0.25
-
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, neighbors: ArrayLike | Any = None) -> Self:
-        """Learn from labels, and from rows without any.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. float32 and float64 are used as they are, without a copy.
-        y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
-            for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
-            labels: a distribution a row, with a row of NaN for unknown.
-        sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
-        neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
-            Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
-
-        Returns
-        -------
-        self
-        """
-        rows = self._validated_with_labels(X, y, reset=True)
-        return self.fit_rows(rows, y, sample_weight=sample_weight, neighbors=neighbors)
-
-    def fit_rows(
+    def __init__(
         self,
-        rows: Rows,
-        y: Any,
         *,
+        loss: Literal["cce", "ce"] = "cce",
+        label_noise: float | ArrayLike = 0.0,
+        n_extra_clusters: int = 0,
+        self_labeling: bool | Literal["auto"] = "auto",
+        label_weight: float = 1.0,
+        fairness: float = 10.0,
+        prior: ArrayLike | None = None,
+        weight_decay: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.5,
+        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
+        batch_size: int = 250,
+        solver_iterations: int = 20,
+        n_neighbors: int | Literal["auto"] = "auto",
+        neighbor_weight: float = 1.0,
+        init: Literal["auto", "random", "k-means"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        n_init: int = 2,
+        max_epochs: int | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.label_noise = label_noise
+        self.n_extra_clusters = n_extra_clusters
+        self.self_labeling = self_labeling
+        self.label_weight = label_weight
+        self.fairness = fairness
+        self.prior = prior
+        self.weight_decay = weight_decay
+        self.learning_rate = learning_rate
+        self.learning_rate_schedule = learning_rate_schedule
+        self.batch_size = batch_size
+        self.solver_iterations = solver_iterations
+        self.n_neighbors = n_neighbors
+        self.neighbor_weight = neighbor_weight
+        self.init = init
+        self.n_components = n_components
+        self.n_init = n_init
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
         on_epoch: Callable[[EpochReport], None] | None = None,
     ) -> Self:
-        """Learn from rows that need not be in memory.
+        """Learn from labels, and from rows without any.
 
         Parameters
         ----------
-        rows : Rows
-            Such as :class:`cceclust.training.rows.FileRows`. If they are streamed, the labelled ones must fit into the
-            memory allowed.
-        y, sample_weight, neighbors
-            As in `fit`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+            Features. float32 and float64 are used as they are, without a copy. Of a
+            :class:`cceclust.training.rows.FileRows`, the labelled rows must fit into the memory allowed.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
+            for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
+            labels: a distribution in each row, with a row of NaN for unknown.
+        sample_weight : array-like of shape (n_samples,), optional
+            Importance of each row.
+        neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
+            Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
         on_epoch : callable, optional
             Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
 
@@ -163,32 +183,32 @@ n_features_in_, feature_names_in_
         -------
         self
         """
+        rows = self._as_rows_with_labels(X, y, reset=True)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
-        given = given.with_weight_in_every_class(weights)
-        supervision, classes = self._supervision(given, rows, weights, self_labeling=self_labeling)
-        self._fit_heads(
+        supervision, classes = self._supervision(
+            given.with_weight_in_every_class(weights), rows, self_labeling=self_labeling
+        )
+        fit = fit_heads(
             rows,
-            len(classes),
-            weights,
+            FitSettings.of(self, len(classes)),
+            self.make_objective if self_labeling else None,
+            sample_weight=weights,
+            seed=draw_seed(self.random_state),
             neighbors=neighbors,
             supervision=supervision,
-            self_labeling=self_labeling,
-            on_epoch=on_epoch,
+            on_epoch=progress_for(on_epoch, self.verbose),
         )
+        self._keep(fit)
         self.classes_ = classes
-        if self_labeling:
-            self._diagnose(rows, self._prior(len(classes), rows.dtype), weights)
-        else:
-            # Classes may have any size and, with soft labels, any confidence.
-            self.problems_ = [] if self.converged_ else [STILL_FALLING]
+        warn_of(fit.problems if self_labeling else [])
         return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Go once through a batch of rows, starting from where the last call (or `fit`) ended.
+        """Go once through a piece of the data, starting from where the last call (or `fit`) ended.
 
         Without a `fit` before it, the first call takes the mean and scale of its rows for those of the data, so it
         should see a few hundred rows, and a label of every class.
@@ -198,7 +218,7 @@ n_features_in_, feature_names_in_
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            As in `fit`. A batch may have no label at all.
+            As in `fit`. A piece may have no label at all.
         classes : array-like of shape (n_classes,), optional
             All classes there will be, in the first call; by default those that y names.
         sample_weight : array-like of shape (n_samples,), optional
@@ -209,7 +229,7 @@ n_features_in_, feature_names_in_
         self
         """
         is_first = not hasattr(self, "coef_")
-        rows = self._validated_with_labels(X, y, reset=is_first)
+        rows = self._as_rows_with_labels(X, y, reset=is_first)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         if not is_first:
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
@@ -217,13 +237,31 @@ n_features_in_, feature_names_in_
         self_labeling = self._wants_self_labeling(given)
         names_classes = is_first and classes is None
         given = given.with_weight_in_every_class(weights) if names_classes else given.with_weight(weights)
-        supervision, names = self._supervision(given, rows, weights, self_labeling=self_labeling)
-        if len(supervision.rows) == 0 and not self_labeling:
-            raise InputError("no row of this batch has a label and self_labeling=False: there is nothing to learn")
+        supervision, names = self._supervision(given, rows, self_labeling=self_labeling)
         learned = supervision if len(supervision.rows) else None
-        self._fit_piece(rows, len(names), weights, supervision=learned, self_labeling=self_labeling)
+        if learned is None and not self_labeling:
+            raise InputError("no row of this piece has a label and self_labeling=False: there is nothing to learn")
+        settings = FitSettings.of(self, len(names))
+        pieces = self._pieces_so_far(rows, settings, sample_weight=weights, supervision=learned)
+        objective = self.make_objective if self_labeling else None
+        best = pieces.train_on(rows, settings, objective, sample_weight=weights, supervision=learned)
+        self._keep_piece(pieces, best)
         self.classes_ = names
         return self
+
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels.
+
+        Parameters
+        ----------
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
+        """
+        solvers = [
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            for plan in plans
+        ]
+        return SelfLabeling(solvers, companion_weight=self.neighbor_weight)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits.
@@ -253,32 +291,14 @@ n_features_in_, feature_names_in_
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return np.asarray(self.classes_[self._codes(self._validated_rows(X, reset=False))])
+        codes = self._logits(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
-    def _self_labeler(self) -> SoftmaxClusterer:
-        """Return the clusterer from which rows learn without labels."""
-        return CCEClusterer(
-            fairness=self.fairness,
-            solver_iterations=self.solver_iterations,
-            n_neighbors=self.n_neighbors,
-            neighbor_weight=self.neighbor_weight,
-            n_jobs=self.n_jobs,
-        )
-
-    def _make_objective(self, prior: NDArray[Any]) -> Objective:
-        return self._self_labeler()._make_objective(prior)
-
-    def _companions(
-        self, rows: Rows, neighbors: Any, weights: NDArray[Any], *, crowded: bool
-    ) -> NDArray[np.intp] | None:
-        return self._self_labeler()._companions(rows, neighbors, weights, crowded=crowded)
-
-    def _validated_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
+    def _as_rows_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
         """Check X as scikit-learn does, and that there are labels."""
         if y is None:
             validate_data(self, X, y, accept_sparse="csr", reset=reset)
-        return self._validated_rows(X, reset=reset)
+        return self._as_rows(X, reset=reset)
 
     def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
         """Check the parameters that concern labels, and the labels."""
@@ -291,7 +311,7 @@ n_features_in_, feature_names_in_
         given = read_labels(y, classes=classes, one_class_is_enough=self.n_extra_clusters > 0)
         if given.n_rows != n_rows:
             raise InputError(
-                f"labels of {given.n_rows} rows for n_samples={n_rows} rows of features; expected one a row"
+                f"labels of {given.n_rows} rows for n_samples={n_rows} rows of features; expected one for each row"
             )
         return given
 
@@ -299,10 +319,8 @@ n_features_in_, feature_names_in_
         """Tell whether rows also teach themselves."""
         return not given.is_complete if self.self_labeling == "auto" else bool(self.self_labeling)
 
-    def _supervision(
-        self, given: GivenLabels, rows: Rows, weights: NDArray[Any], *, self_labeling: bool
-    ) -> tuple[Supervision, NDArray[Any]]:
-        """Return what labelled rows teach, and the labels of all classes and clusters."""
+    def _supervision(self, given: GivenLabels, rows: Rows, *, self_labeling: bool) -> tuple[Supervision, NDArray[Any]]:
+        """Return the loss of labelled rows, and the names of all classes and clusters."""
         labels = given.with_noise(self.label_noise).with_extra_clusters(self.n_extra_clusters)
         if self.loss == "cce":
             labels = labels.informative()
@@ -311,6 +329,5 @@ n_features_in_, feature_names_in_
             labels.targets.astype(rows.dtype),
             collision=self.loss == "cce",
             weight=self.label_weight if self_labeling else 1.0,
-            seeds=seeds_in_memory(rows, labels.rows, weights[labels.rows]) if self_labeling else None,
         )
         return supervision, labels.classes

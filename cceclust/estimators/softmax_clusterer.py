@@ -1,11 +1,10 @@
-"""The base of all clusterers that train a linear softmax head, with scikit-learn's contract."""
+"""scikit-learn's contract for clusterers, shared by CCEClusterer and the baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import Any, Literal, Self
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,65 +14,72 @@ from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
 from cceclust.estimators.parameters import checked_weights
-from cceclust.estimators.softmax_head import SoftmaxHead
-from cceclust.training.components import TrainingSpace, projected, worthwhile_components
-from cceclust.training.engine import EpochReport, TrainingPlan
-from cceclust.training.heads import HeadStack
-from cceclust.training.rows import ArrayRows, Rows
-from cceclust.training.spectrum import Spectrum
-from cceclust.training.standardization import Standardization
-from cceclust.training.starts import heads_around_centres
-from cceclust.training.supervision import Supervision
-from cceclust.validation import check_count, thread_count
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.training.candidates import HeadPlan, modularity_of_rows
+from cceclust.training.diagnosis import predict_rows
+from cceclust.training.engine import EpochReport
+from cceclust.training.fit import fit_heads
+from cceclust.training.objectives import Objective
+from cceclust.training.settings import FitSettings
 
 __all__ = ["SoftmaxClusterer"]
 
 
-@dataclass(eq=False, repr=False)
-class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxHead):
-    """Base of the clusterers; see :class:`cceclust.CCEClusterer` for parameters and attributes."""
+class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxEstimator):
+    """Clustering with a linear softmax head. Methods differ in their parameters and in the loss they minimise."""
 
-    n_clusters: int = 8
-    _: KW_ONLY
-    init: Literal["auto", "random", "k-means"] = "auto"
-    n_components: int | Literal["auto"] = "auto"
+    n_clusters: int
+    prior: Any
+    n_jobs: int | None
+    verbose: int
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X.
+    @abstractmethod
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return a new objective with this estimator's parameters.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. float32 and float64 are used as they are, without a copy.
-        y : Ignored
-            Present for scikit-learn's interface.
-        sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
-
-        Returns
-        -------
-        self
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
-        return self.fit_rows(self._validated_rows(X, reset=True), sample_weight=sample_weight)
 
-    def fit_rows(
+    def check_parameters(self) -> FitSettings:
+        """Refuse parameters that no data could be fitted with; return those of the fit.
+
+        Raises
+        ------
+        InputError
+            With the parameter's name, its value and what was expected.
+        """
+        settings = FitSettings.of(self, self.n_clusters)
+        # A uniform prior needs no check, and there may be more clusters than memory holds.
+        is_given = self.prior is not None and not settings.has_free_prior
+        prior = settings.prior_parts(np.dtype(np.float64)) if is_given else np.ones(1)
+        self.make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
+        return settings
+
+    def fit(
         self,
-        rows: Rows,
-        *,
+        X: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
         on_epoch: Callable[[EpochReport], None] | None = None,
     ) -> Self:
-        """Cluster rows that need not be in memory.
+        """Cluster the rows of X.
 
         Parameters
         ----------
-        rows : Rows
-            Such as :class:`cceclust.training.rows.FileRows`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
+            Features. float32 and float64 are used as they are, without a copy. A
+            :class:`cceclust.training.rows.FileRows` need not fit into memory.
+        y : Ignored
+            Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
             Importance of each row.
-        neighbors : array-like or sparse matrix, optional
-            As in `fit` of the clusterers that know neighbours. Only for rows in memory.
+        neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
+            Nearest neighbours of each row, from :func:`cceclust.nearest_neighbors` or
+            :func:`sklearn.neighbors.kneighbors_graph`; given these, none are searched for. MIGD cannot use them.
         on_epoch : callable, optional
             Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
 
@@ -81,64 +87,31 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         self
         """
-        check_count(self.n_clusters, "n_clusters", 1)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
-        self._fit_heads(rows, self.n_clusters, weights, neighbors=neighbors, on_epoch=on_epoch)
+        rows = self._as_rows(X, reset=True)
+        settings = self.check_parameters()
+        if neighbors is not None and not hasattr(self, "n_neighbors"):
+            raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
+        fit = fit_heads(
+            rows,
+            settings,
+            self.make_objective,
+            sample_weight=checked_weights(sample_weight, rows.shape[0], rows.dtype),
+            seed=draw_seed(self.random_state),
+            neighbors=neighbors,
+            on_epoch=progress_for(on_epoch, self.verbose),
+        )
+        self._keep(fit)
+        self.labels_, self.probabilities_ = fit.prediction.labels, fit.prediction.probabilities
         self._n_features_out = self.n_clusters
-        self.labels_ = self._diagnose(rows, self._prior(self.n_clusters, rows.dtype), weights)
+        warn_of(fit.problems)
         return self
 
-    def _plan(self, n_clusters: int, n_rows: int) -> TrainingPlan:
-        if self.init not in ("auto", "random", "k-means"):
-            raise InputError(f"init={self.init!r}; expected 'auto', 'random' or 'k-means'")
-        if self.n_components != "auto":
-            check_count(self.n_components, "n_components", 0)
-        return super()._plan(n_clusters, n_rows)
-
-    def _training_space(
-        self, rows: Rows, n_clusters: int, standardization: Standardization, weights: NDArray[Any], *, seed: int
-    ) -> TrainingSpace:
-        """Return the rows, or their leading principal components where that was asked for or is worthwhile."""
-        if self.n_components == "auto":
-            # Where rows are not to be centred, their mean would be the first of the components.
-            suitable = isinstance(rows, ArrayRows) and self.standardize
-            n_components = worthwhile_components(rows.shape[1], n_clusters) if suitable else 0
-        else:
-            n_components = self.n_components
-        if not 0 < n_components < rows.shape[1]:
-            space = TrainingSpace.of_rows(rows, standardization)
-        elif isinstance(rows, ArrayRows):
-            n_threads = thread_count(self.n_jobs)
-            space = projected(rows, standardization, weights, n_components, seed=seed, n_threads=n_threads)
-        else:
-            raise InputError("components need dense features in memory; allow more memory or set n_components=0")
-        self.n_components_ = space.rows.shape[1]
-        return space
-
-    def _start(
-        self,
-        space: TrainingSpace,
-        n_clusters: int,
-        spectrum: Spectrum,
-        weights: NDArray[Any],
-        supervision: Supervision | None,
-    ) -> Callable[[int, np.random.Generator], HeadStack]:
-        """Return what makes heads to start from: K-means' if asked to, or where clusters are crowded."""
-        n_rows = int((weights > 0).sum())
-        if self.init == "k-means" and n_rows < n_clusters:
-            raise InputError(f"init='k-means' needs a row for each of {n_clusters} clusters; got {n_rows}")
-        crowded = spectrum.is_crowded_by(n_clusters) and n_rows >= n_clusters
-        if self.init == "k-means" or (self.init == "auto" and crowded):
-            return partial(
-                heads_around_centres, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
-            )
-        return super()._start(space, n_clusters, spectrum, weights, supervision)
-
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go once through a batch of rows, starting from where the last call (or `fit`) ended.
+        """Go once through a piece of the data, starting from where the last call (or `fit`) ended.
 
         Without a `fit` before it, the first call draws ``n_init`` heads and takes the mean and scale of its rows for
-        those of the data, so it should see a few hundred rows. The head with the lowest running loss predicts.
+        those of all the data, so it should see a few hundred rows. The head with the lowest running loss predicts.
+        Pieces are trained on as they are, without components and neighbours.
 
         Parameters
         ----------
@@ -153,13 +126,15 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         self
         """
-        is_first = not hasattr(self, "coef_")
-        rows = self._validated_rows(X, reset=is_first)
-        check_count(self.n_clusters, "n_clusters", 1)
+        rows = self._as_rows(X, reset=not hasattr(self, "coef_"))
+        settings = self.check_parameters()
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
-        self._fit_piece(rows, self.n_clusters, weights)
+        pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
+        best = pieces.train_on(rows, settings, self.make_objective, sample_weight=weights)
+        self._keep_piece(pieces, best)
+        self.prediction_ = predict_rows(self.coef_, self.intercept_, rows)
+        self.labels_, self.probabilities_ = self.prediction_.labels, self.prediction_.probabilities
         self._n_features_out = self.n_clusters
-        self.labels_ = self._codes(rows)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -188,8 +163,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return self._codes(self._validated_rows(X, reset=False))
+        return np.asarray(self._logits(X).argmax(axis=1), np.int64)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the probability of each cluster for each row, as features for the next step of a pipeline.
@@ -206,7 +180,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self.predict_proba(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return minus the loss of the rows: the higher, the better they fit the clusters.
+        """Return how well the clusters of the rows fit the graph of their neighbours: its modularity.
+
+        It needs no labels, and compares models of any setting and any number of clusters on the same rows, so
+        scikit-learn's searches can choose by it. See :func:`cceclust.neighbor_modularity`.
 
         Parameters
         ----------
@@ -221,11 +198,11 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         float
         """
-        probabilities = self.predict_proba(X)
-        weights = checked_weights(sample_weight, len(probabilities), probabilities.dtype)
-        stack = np.ascontiguousarray(probabilities.T)[None]
-        objective = self._make_objective(self._prior(self.n_clusters, probabilities.dtype))
-        return -float(objective.losses(stack, weights / weights.sum())[0])
+        check_is_fitted(self)
+        rows = self._as_rows(X, reset=False)
+        labels = predict_rows(self.coef_, self.intercept_, rows).labels
+        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

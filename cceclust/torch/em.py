@@ -16,7 +16,7 @@ NEWTON_STEPS = 8
 
 @torch.no_grad()
 def estimate_pseudo_labels(
-    probabilities: Tensor, *, fairness: float = 1.0, prior: Tensor | None = None, n_iterations: int = 20
+    probabilities: Tensor, *, fairness: float = 1.0, prior: Tensor | None = None, max_iter: int = 20
 ) -> Tensor:
     """Minimise mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11 of arXiv:2303.07321) over y, starting from y = σ.
 
@@ -28,7 +28,7 @@ def estimate_pseudo_labels(
         λ of the loss.
     prior : tensor (n_clusters,), optional
         u; uniform by default.
-    n_iterations : int
+    max_iter : int
         Number of EM iterations.
 
     Returns
@@ -38,13 +38,13 @@ def estimate_pseudo_labels(
     Examples
     --------
     >>> sigma = torch.tensor([[0.95, 0.05], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])
-    >>> estimate_pseudo_labels(sigma, fairness=10.0, n_iterations=100).argmax(dim=1)
+    >>> estimate_pseudo_labels(sigma, fairness=10.0, max_iter=100).argmax(dim=1)
     tensor([0, 0, 1, 1])
     """
     if prior is None:
         n_clusters = probabilities.shape[1]
         prior = probabilities.new_full((n_clusters,), 1 / n_clusters)
-    labels: Tensor = _em(probabilities, prior, fairness, n_iterations)
+    labels: Tensor = _em(probabilities, prior, fairness, max_iter)
     return labels
 
 
@@ -52,9 +52,9 @@ def estimate_pseudo_labels(
 @torch.library.custom_op(
     "cceclust::em",
     mutates_args=(),
-    schema="(Tensor probabilities, Tensor prior, float fairness, int n_iterations) -> Tensor",
+    schema="(Tensor probabilities, Tensor prior, float fairness, int max_iter) -> Tensor",
 )
-def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int) -> Tensor:
+def _em(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
     # Zeros, which EM could not leave, are lifted where the prior is positive.
@@ -66,7 +66,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
 
     labels = torch.maximum(probabilities, floor)
     delta = torch.zeros_like(largest)
-    for _ in range(n_iterations):
+    for _ in range(max_iter):
         attraction = pull / labels.mean(dim=0).clamp_min(smallest)
         coefficient = attraction.clamp_max(smallest**-0.95) * labels
         reach = 1 + coefficient.sum(dim=1, keepdim=True)
@@ -85,7 +85,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int
 
 
 @_em.register_fake
-def _(probabilities: Tensor, prior: Tensor, fairness: float, n_iterations: int) -> Tensor:
+def _(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
     return torch.empty_like(probabilities)
 
 

@@ -79,10 +79,10 @@ class SelfLabelingLoss(nn.Module):
     Parameters
     ----------
     fairness : float
-        λ.
+        λ; the paper has 100.
     prior : sequence of n_clusters numbers, optional
         u; uniform by default.
-    n_iterations : int
+    max_iter : int
         EM iterations in every call.
     view_weight : float
         Weight of the mean over the further views.
@@ -98,17 +98,17 @@ class SelfLabelingLoss(nn.Module):
 
     def __init__(
         self,
-        fairness: float = 1.0,
+        fairness: float = 100.0,
         prior: Tensor | list[float] | None = None,
-        n_iterations: int = 20,
+        max_iter: int = 20,
         view_weight: float = 1.0,
     ) -> None:
         super().__init__()
         check_non_negative(fairness, "fairness")
         check_non_negative(view_weight, "view_weight")
-        check_count(n_iterations, "n_iterations")
+        check_count(max_iter, "max_iter")
         self.fairness = float(fairness)
-        self.n_iterations = int(n_iterations)
+        self.max_iter = int(max_iter)
         self.view_weight = float(view_weight)
         checked = as_prior(prior)
         self.register_buffer("prior", None if checked is None else torch.from_numpy(checked))
@@ -128,7 +128,7 @@ class SelfLabelingLoss(nn.Module):
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         return estimate_pseudo_labels(
-            logits.softmax(dim=1), fairness=self.fairness, prior=self.prior, n_iterations=self.n_iterations
+            logits.softmax(dim=1), fairness=self.fairness, prior=self.prior, max_iter=self.max_iter
         )
 
     def _unfairness(self, targets: Tensor) -> Tensor:

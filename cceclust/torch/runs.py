@@ -10,7 +10,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
 from cceclust.files.provenance import stamp
-from cceclust.presets import PRESETS
+from cceclust.presets import NORMALIZATIONS, PRESETS, RunSettings
 from cceclust.text import without_folders
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
 from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one
@@ -35,76 +35,19 @@ from cceclust.torch.networks import NETWORKS, ClusterNetwork, build_network, cho
 from cceclust.torch.objectives import make_objective, parameters_of
 from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
-from cceclust.torch.small_resnet import load_pretext
 from cceclust.torch.weights import load_weights, sha256
+from cceclust.training.diagnosis import NETWORK_ADVICE, Prediction, find_problems
 
-__all__ = ["Run", "RunSettings", "cluster_images", "make_trainer", "predict_images", "predict_images_file", "resolve"]
-
-# Clusters smaller than this part of their equal share count as lost.
-TINY_PART = 0.05
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """What a run is told.
-
-    Attributes
-    ----------
-    network : str
-        ``auto``, ``resnet18`` or a name in :data:`cceclust.torch.networks.NETWORKS`.
-    init : str or None
-        A file of weights for the backbone: a checkpoint of SCAN's pretext task, or an earlier run's model.
-    objective : str
-        A name in :data:`cceclust.torch.objectives.OBJECTIVES`.
-    objective_parameters : dict
-        Its parameters that differ from their defaults.
-    augmentation : str
-        ``auto``, ``digits`` or ``photos``.
-    learning_rate, head_learning_rate, weight_decay, batch_size, seed
-        As in :class:`cceclust.torch.DeepTrainer`.
-    n_epochs : int
-        How often each image is seen.
-    """
-
-    network: str = "auto"
-    init: str | None = None
-    objective: str = "cce"
-    objective_parameters: dict[str, Any] = field(default_factory=dict)
-    augmentation: str = "auto"
-    learning_rate: float = 1e-3
-    head_learning_rate: float | None = None
-    weight_decay: float = 0.01
-    batch_size: int = 250
-    n_epochs: int = 50
-    seed: int = 0
-
-    @classmethod
-    def from_preset(cls, name: str, objective: str = "cce") -> RunSettings:
-        """Return the settings of the paper.
-
-        Parameters
-        ----------
-        name : str
-            A name in :data:`cceclust.presets.PRESETS`.
-        objective : str
-            The preset's fairness is meant for ``cce`` and ``cce-pgd``; others keep their own.
-
-        Examples
-        --------
-        >>> from cceclust.torch.runs import RunSettings
-        >>> RunSettings.from_preset("cifar10-resnet18").objective_parameters
-        {'augmentation_weight': 0.2, 'fairness': 100.0}
-        """
-        if name not in PRESETS:
-            raise InputError(f"preset={name!r}; expected one of {', '.join(PRESETS)}")
-        values = asdict(PRESETS[name])
-        fairness, augmentation_weight = values.pop("fairness"), values.pop("augmentation_weight")
-        parameters = {}
-        if "augmentation_weight" in parameters_of(objective):
-            parameters["augmentation_weight"] = augmentation_weight
-        if objective in ("cce", "cce-pgd"):
-            parameters["fairness"] = fairness
-        return cls(objective=objective, objective_parameters=parameters, **values)
+__all__ = [
+    "Run",
+    "RunSettings",
+    "choose_settings",
+    "cluster_images",
+    "make_trainer",
+    "predict_images",
+    "predict_images_file",
+    "resolve",
+]
 
 
 @dataclass(frozen=True)
@@ -320,6 +263,45 @@ def predict_images_file(
     return clusters, out
 
 
+def choose_settings(objective: str = "cce", preset: str | None = None, **chosen: Any) -> RunSettings:
+    """Return the settings of a preset, or the defaults, with changes.
+
+    Parameters
+    ----------
+    objective : str
+        A preset's fairness is meant for ``cce`` and ``cce-pgd``; others keep their own.
+    preset : str, optional
+        A name in :data:`cceclust.presets.PRESETS`. Those with ResNet-18 need ``init``.
+    **chosen
+        Fields of :class:`RunSettings` that shall differ; ``objective_parameters`` are added to those of the preset.
+
+    Examples
+    --------
+    >>> from cceclust.torch.runs import choose_settings
+    >>> settings = choose_settings("cce", "cifar10", objective_parameters={"max_iter": 50})
+    >>> settings.objective_parameters
+    {'augmentation_weight': 1.0, 'fairness': 100.0, 'max_iter': 50}
+    """
+    start = RunSettings()
+    if preset is not None:
+        if preset not in PRESETS:
+            raise InputError(f"preset={preset!r}; expected one of {', '.join(PRESETS)}")
+        start = PRESETS[preset]
+    parameters = {
+        name: value
+        for name, value in start.objective_parameters.items()
+        if name in parameters_of(objective) and (name != "fairness" or objective in ("cce", "cce-pgd"))
+    }
+    parameters |= chosen.pop("objective_parameters", {})
+    settings = replace(start, objective=objective, objective_parameters=parameters, **chosen)
+    if preset is not None and settings.network == "resnet18" and settings.init is None:
+        raise InputError(
+            f"preset {preset!r} starts from the checkpoint of a pretext task, and its learning rate is far too small "
+            "for random weights; name a checkpoint, e.g. one of SCAN's, as init=FILE"
+        )
+    return settings
+
+
 def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> RunSettings:
     """Look at the images to settle what is left open, and refuse what cannot work before any long work.
 
@@ -344,7 +326,12 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
             f"{n_clusters} clusters for {len(images):,} images in batches of {smallest_batch}; expected at least 2 "
             "and no more than a batch has images, since each batch is to hold all clusters"
         )
-    make_objective(settings.objective, **settings.objective_parameters)
+    objective = make_objective(settings.objective, **settings.objective_parameters)
+    if objective.n_neighbors and settings.init is None:
+        raise InputError(
+            f"objective {settings.objective!r} compares images that are neighbours by the features they have at "
+            "first, and random weights have none worth comparing; name a checkpoint as init=FILE"
+        )
     network = settings.network
     if network in ("auto", "resnet18"):
         size, is_grey = look_at(images)
@@ -355,6 +342,11 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     augmentation = by_default if settings.augmentation == "auto" else settings.augmentation
     if augmentation not in AUGMENTATIONS:
         raise InputError(f"augmentation={augmentation!r}; expected auto, {', '.join(AUGMENTATIONS)}")
+    if settings.normalization not in ("images", *NORMALIZATIONS):
+        known = ", ".join(NORMALIZATIONS)
+        raise InputError(f"normalization={settings.normalization!r}; expected images, {known}")
+    if settings.normalization != "images" and NETWORKS[network].n_channels != 3:
+        raise InputError(f"normalization={settings.normalization!r} is for RGB images; {network} takes grey ones")
     if settings.init is not None and not Path(settings.init).is_file():
         raise InputError(f"init={settings.init!r} is no file; expected a checkpoint of weights")
     return replace(settings, network=network, augmentation=augmentation)
@@ -376,27 +368,34 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
     """
     resolve_device(device)
     form = NETWORKS[settings.network]
+    objective = make_objective(settings.objective, **settings.objective_parameters)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(settings.seed)
-        network = new_network(settings.network, n_clusters, pixels)
+        network = new_network(settings.network, n_clusters, pixels, settings.normalization)
+        objective.start_head(network.head)
     if settings.init is not None:
-        load_pretext(network.backbone, settings.init)
+        load_weights(network.backbone, settings.init)
     return DeepTrainer(
         network,
         make_augmentation(settings.augmentation, form.size, form.n_channels),
-        settings.objective,
+        objective,
         learning_rate=settings.learning_rate,
         head_learning_rate=settings.head_learning_rate,
         weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
         device=device,
         seed=settings.seed,
-        **settings.objective_parameters,
     )
 
 
-def new_network(name: str, n_clusters: int, pixels: Tensor) -> ClusterNetwork:
-    """Build a network that standardises images by the mean and deviation of each channel of these."""
+def new_network(name: str, n_clusters: int, pixels: Tensor, normalization: str = "images") -> ClusterNetwork:
+    """Build a network that standardises images by each channel's mean and deviation, given or those of the pixels."""
+    mean, deviation = channel_statistics(pixels) if normalization == "images" else NORMALIZATIONS[normalization]
+    return build_network(name, n_clusters, mean=mean, deviation=deviation)
+
+
+def channel_statistics(pixels: Tensor) -> tuple[list[float], list[float]]:
+    """Return the mean and deviation of each channel of bytes (n, n_channels, …), as parts of 255."""
     values = np.arange(256) / 255
     means, deviations = [], []
     for channel in pixels.unbind(dim=1):
@@ -405,7 +404,7 @@ def new_network(name: str, n_clusters: int, pixels: Tensor) -> ClusterNetwork:
         means.append(mean)
         # A channel without any variation is left as it is.
         deviations.append(float(np.sqrt(np.average((values - mean) ** 2, weights=counts))) or 1.0)
-    return build_network(name, n_clusters, mean=means, deviation=deviations)
+    return means, deviations
 
 
 def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedImages) -> Clusters:
@@ -427,20 +426,13 @@ def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedIm
 def find_collapse(clusters: Clusters) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful."""
     assert clusters.probabilities is not None
-    n_images, n_clusters = clusters.probabilities.shape
-    sizes = np.bincount(clusters.labels, minlength=n_clusters)
-    lost = int((sizes < TINY_PART * n_images / n_clusters).sum())
-    confidence = float(clusters.probabilities.max(axis=1).mean())
-    problems = []
-    if lost:
-        verb = "is" if lost == 1 else "are"
-        problems.append(
-            f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more "
-            "epochs; train for longer, try another fairness, lower the learning rate, or try another seed"
-        )
-    if confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
-        problems.append(
-            f"the mean confidence is {confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the network "
-            "has learned nothing yet; train for longer, or raise the learning rate"
-        )
-    return problems
+    prediction = Prediction(clusters.labels, clusters.probabilities)
+    n_clusters = clusters.probabilities.shape[1]
+    return find_problems(
+        prediction.sizes(),
+        np.full(n_clusters, 1 / n_clusters),
+        prediction.mean_confidence(),
+        agreement=None,
+        converged=True,
+        advice=NETWORK_ADVICE,
+    )

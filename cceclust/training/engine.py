@@ -16,27 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
+from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Buffer, Rows
 from cceclust.training.standardization import Standardization
-from cceclust.training.supervision import Supervision
 
 __all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
-
-# A group's heads share each batch that is read, but a group runs on one thread: five balance the two.
-RESTARTS_IN_A_GROUP = 5
-# The learning rate falls along half a cosine to this part of itself.
-FINAL_RATE = 0.2
-# Epochs without improvement before training stops.
-PATIENCE = 3
-NEGLIGIBLE_LOSS = 2e-3
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each."""
+    """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each.
+
+    `weight_decay` is that of all restarts, or an array with one for each.
+    """
 
     n_clusters: int
     n_restarts: int
@@ -44,8 +40,12 @@ class TrainingPlan:
     max_epochs: int
     learning_rate: float
     constant_rate: bool
-    weight_decay: float
+    weight_decay: float | NDArray[np.float64]
     tol: float
+
+    def decays_of(self, members: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the weight decay of some of the restarts."""
+        return np.broadcast_to(np.asarray(self.weight_decay, np.float64), self.n_restarts)[members]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class TrainedHeads:
 class RestartGroup:
     """Some of the restarts, with the random numbers and the memory they train with.
 
-    They learn from an objective that needs no labels, from labels, or from both.
+    They learn from an objective that needs no labels, from labels, or from both. `members` are their numbers among all
+    restarts; by default they are all there are.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class RestartGroup:
         objective: Objective | None,
         generator: np.random.Generator,
         supervision: Supervision | None = None,
+        members: NDArray[np.intp] | None = None,
     ) -> None:
         self.heads = heads
+        self.members = np.arange(heads.n_restarts) if members is None else members
         self.objective = objective
         self.generator = generator
         self.supervision = supervision
@@ -99,7 +102,7 @@ class RestartGroup:
         self.stopped = False
         self._batch: Batch | None = None
         self._capacity = 0
-        self._seed_batch: Batch | None = None
+        self._joining_batch: Batch | None = None
 
     # Weights that overflow make a loss of NaN, which is noticed after each epoch.
     @np.errstate(over="ignore", invalid="ignore")
@@ -170,19 +173,19 @@ class RestartGroup:
         """Take one step; return the loss of each restart before it."""
         probabilities = softmax_stack(self.heads.logits(batch))
         losses = objective.to_gradient(probabilities, weights)
-        if self.supervision is None or self.supervision.seeds is None:
-            self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        joining = None if self.supervision is None else self.supervision.joining
+        if self.supervision is None or joining is None:
+            self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
             return losses
-        seeds = self.supervision.seeds
-        drawn = seeds.draw(plan.batch_size, self.generator)
-        seed_batch = self._seed_batch_of(seeds.matrix, len(drawn))
-        seed_batch.load(seeds.matrix, seeds.positions[drawn], standardization)
-        seed_weights = seeds.weights[drawn]
-        taught = softmax_stack(self.heads.logits(seed_batch))
-        losses = losses + self.supervision.to_gradient(taught, drawn, seed_weights / seed_weights.sum())
+        drawn = joining.draw(plan.batch_size, self.generator)
+        labelled_batch = self._batch_for_labelled(joining.matrix, len(drawn))
+        labelled_batch.load(joining.matrix, joining.positions[drawn], standardization)
+        labelled_weights = joining.weights[drawn]
+        predicted = softmax_stack(self.heads.logits(labelled_batch))
+        losses = losses + self.supervision.to_gradient(predicted, drawn, labelled_weights / labelled_weights.sum())
         # Both gradients were taken before the first step, so the two steps are one.
-        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
-        self.heads.descend(seed_batch, taught, rate=rate, weight_decay=0.0)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
+        self.heads.descend(labelled_batch, predicted, rate=rate, weight_decay=0.0)
         return losses
 
     def _step_on_labels(
@@ -193,14 +196,14 @@ class RestartGroup:
         probabilities = softmax_stack(self.heads.logits(batch))
         labelled = np.searchsorted(self.supervision.rows, rows)
         losses = self.supervision.to_gradient(probabilities, labelled, weights)
-        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
         return losses
 
-    def _seed_batch_of(self, matrix: Any, capacity: int) -> Batch:
+    def _batch_for_labelled(self, matrix: Any, capacity: int) -> Batch:
         """Return memory for the labelled rows of a batch; their number does not change."""
-        if self._seed_batch is None:
-            self._seed_batch = batch_for(matrix, capacity)
-        return self._seed_batch
+        if self._joining_batch is None:
+            self._joining_batch = batch_for(matrix, capacity)
+        return self._joining_batch
 
     def epoch_losses(self) -> NDArray[np.float64]:
         """Return the mean loss of each restart since the last call."""
@@ -212,8 +215,8 @@ class RestartGroup:
 def train(
     rows: Rows,
     plan: TrainingPlan,
-    draw_heads: Callable[[int, np.random.Generator], HeadStack],
-    make_objective: Callable[[], Objective | None],
+    draw_heads: Callable[[NDArray[np.intp], np.random.Generator], HeadStack],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     standardization: Standardization,
     *,
     seed: int,
@@ -232,10 +235,10 @@ def train(
     plan : TrainingPlan
         How to train.
     draw_heads : callable
-        Makes a number of heads to start from.
+        Makes the heads from which the restarts of some numbers start.
     make_objective : callable
-        Makes an objective for a thread of its own, or None to learn from `supervision` alone; then every row with
-        weight must have a label.
+        Makes an objective for the restarts of some numbers, which have a thread of their own, or None to learn from
+        `supervision` alone; then every row with weight must have a label.
     standardization : Standardization
         Applied to the features, batch by batch.
     seed : int
@@ -245,17 +248,17 @@ def train(
     companions : ndarray of shape (n_samples, n_companions), optional
         Rows that share each row's pseudo-label. Only for rows in memory.
     supervision : Supervision, optional
-        What labelled rows teach.
+        The loss of labelled rows.
     n_threads : int, optional
         How many groups run at the same time; by default all the machine's cores. It does not change the result.
     on_epoch : callable, optional
-        Told after each epoch how it went.
+        Called with an :class:`EpochReport` after each epoch.
 
     Returns
     -------
     TrainedHeads
     """
-    shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + n_groups(plan.n_restarts))
+    shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + choices.restart_groups(plan.n_restarts))
     generator = np.random.default_rng(shuffling)
     groups = make_groups(plan, draw_heads, make_objective, seeds, supervision)
     curves: list[NDArray[np.float64]] = []
@@ -278,7 +281,7 @@ def train(
             if not np.isfinite(curves[-1]).any():
                 raise InputError(
                     f"training diverged in epoch {epoch + 1} with learning_rate={plan.learning_rate:g} and "
-                    f"weight_decay={plan.weight_decay:g}; lower them, and standardize features of a large scale"
+                    f"weight_decay={np.max(plan.weight_decay):g}; lower them, and standardize features of a large scale"
                 )
             if on_epoch is not None:
                 on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
@@ -307,15 +310,10 @@ def train_all(pool: ThreadPoolExecutor, groups: list[RestartGroup], arguments: t
         raise
 
 
-def n_groups(n_restarts: int) -> int:
-    """Return how many groups to make: at least two, for two threads; never depending on the machine."""
-    return max(min(2, n_restarts), -(-n_restarts // RESTARTS_IN_A_GROUP))
-
-
 def make_groups(
     plan: TrainingPlan,
-    draw_heads: Callable[[int, np.random.Generator], HeadStack],
-    make_objective: Callable[[], Objective | None],
+    draw_heads: Callable[[NDArray[np.intp], np.random.Generator], HeadStack],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
@@ -323,7 +321,8 @@ def make_groups(
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        groups.append(RestartGroup(draw_heads(len(members), generator), make_objective(), generator, supervision))
+        heads, objective = draw_heads(members, generator), make_objective(members)
+        groups.append(RestartGroup(heads, objective, generator, supervision, members))
     return groups
 
 
@@ -332,25 +331,25 @@ def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:
     if plan.constant_rate:
         return plan.learning_rate
     fall = 0.5 * (1 + np.cos(np.pi * epochs_done / plan.max_epochs))
-    return float(plan.learning_rate * (FINAL_RATE + (1 - FINAL_RATE) * fall))
+    return float(plan.learning_rate * (choices.FINAL_RATE + (1 - choices.FINAL_RATE) * fall))
 
 
 def has_stalled(curves: list[NDArray[np.float64]], tol: float) -> bool:
     """Tell whether no restart's loss has improved by a part of `tol` for some epochs."""
-    if tol <= 0 or len(curves) <= PATIENCE:
+    if tol <= 0 or len(curves) <= choices.PATIENCE:
         return False
-    best_before = np.min(curves[:-PATIENCE], axis=0)
-    best_since = np.min(curves[-PATIENCE:], axis=0)
+    best_before = np.min(curves[: -choices.PATIENCE], axis=0)
+    best_since = np.min(curves[-choices.PATIENCE :], axis=0)
     # What is not a number improves no more.
     return not (best_before - best_since > tol * np.abs(best_before)).any()
 
 
 def has_settled(curves: list[NDArray[np.float64]]) -> bool:
-    """Tell whether the best restart's mean loss fell by less than a twentieth between the last two tenths of epochs."""
+    """Tell whether the best restart's mean loss hardly fell between the last two tenths of the epochs."""
     window = max(1, len(curves) // 10)
     if len(curves) < 2 * window:
         return False
     best = np.array(curves)[:, int(np.nanargmin(curves[-1]))]
     before, after = best[-2 * window : -window].mean(), best[-window:].mean()
     # A loss near zero may fall by any part of itself without changing a thing.
-    return bool(before - after <= 0.05 * abs(before) + NEGLIGIBLE_LOSS)
+    return bool(before - after <= choices.SETTLED_PART * abs(before) + choices.NEGLIGIBLE_LOSS)

@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cceclust import choices
 from cceclust.errors import InputError
 
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
 
 __all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
-
-BLOCK_BYTES = 16 << 20
-# With fewer rows at hand, batches would be far from random.
-LEAST_ROWS_IN_MEMORY = 1000
 
 
 @dataclass(frozen=True)
@@ -111,8 +108,8 @@ class FileRows:
         self.shape = file.shape
         self.dtype = computing_dtype(file.dtype)
         self.rows_in_memory = memory // (self.shape[1] * self.dtype.itemsize)
-        if self.rows_in_memory < LEAST_ROWS_IN_MEMORY:
-            needed = LEAST_ROWS_IN_MEMORY * self.shape[1] * self.dtype.itemsize
+        if self.rows_in_memory < choices.LEAST_ROWS_IN_MEMORY:
+            needed = choices.LEAST_ROWS_IN_MEMORY * self.shape[1] * self.dtype.itemsize
             raise InputError(
                 f"{memory:,} bytes of memory hold {self.rows_in_memory} rows of {self.shape[1]:,} features; "
                 f"allow at least {needed:,} bytes"
@@ -151,6 +148,6 @@ def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iterator[slice]:
     """Cut rows into blocks of bounded size. Equal shapes are cut equally, so that predictions repeat to the bit."""
-    step = max(1, BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
+    step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))

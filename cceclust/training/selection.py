@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import choices
 from cceclust.training.heads import stack_probabilities
+from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import Rows
-from cceclust.training.supervision import Supervision
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
-
-# The probabilities of all restarts for all rows are kept up to this size; beyond it a random sample of rows serves.
-EVALUATION_BYTES = 256 << 20
-# Labels with such an adjusted Rand index between them describe the same clusters.
-SAME_CLUSTERS = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ def evaluate(
     coef: NDArray[Any],
     intercept: NDArray[Any],
     rows: Rows,
-    make_objective: Callable[[], Objective | None],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     *,
     sample_weight: NDArray[Any],
     seed: int,
@@ -65,18 +61,18 @@ def evaluate(
     rows : Rows
         The features.
     make_objective : callable
-        Makes an objective for a thread of its own, or None where `supervision` is all there is.
+        Makes an objective for the restarts of some numbers, or None where `supervision` is all there is.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
         Decides the sample of a very large number of rows.
     supervision : Supervision, optional
-        What labelled rows teach; its loss is added.
+        The loss of labelled rows, which is added.
     n_threads : int, optional
         How many restarts are evaluated at the same time.
     """
     n_restarts, n_clusters, _ = coef.shape
-    wanted = rows_to_evaluate(rows, sample_weight, n_restarts * n_clusters, seed)
+    wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
     for where, block in stack_probabilities(coef, intercept, rows):
         first, last = np.searchsorted(wanted, (where.start, where.stop))
@@ -84,10 +80,10 @@ def evaluate(
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 
     def loss(restart: int) -> float:
-        predicted, objective = probabilities[restart : restart + 1], make_objective()
+        predicted, objective = probabilities[restart : restart + 1], make_objective(np.array([restart]))
         own = 0.0 if objective is None else objective.losses(predicted, weights)[0]
-        taught = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
-        return float(own + taught)
+        of_labels = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
+        return float(own + of_labels)
 
     with ThreadPoolExecutor(n_threads) as pool:
         losses = np.array(list(pool.map(loss, range(n_restarts))))
@@ -95,14 +91,19 @@ def evaluate(
     losses = np.where(np.isnan(losses), np.inf, losses)
     labels = probabilities.argmax(axis=1)
     best = labels[np.argmin(losses)]
-    n_agreeing = sum(adjusted_rand_index(best, other, n_clusters) >= SAME_CLUSTERS for other in labels)
+    n_agreeing = sum(adjusted_rand_index(best, other, n_clusters) >= choices.SAME_CLUSTERS for other in labels)
     return Evaluation(losses, mean_pairwise_ari(labels, n_clusters), n_agreeing)
 
 
-def rows_to_evaluate(rows: Rows, sample_weight: NDArray[Any], n_heads: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows that have weight, or a random sample of them if their probabilities would be too large."""
+def rows_to_evaluate(
+    rows: Rows, sample_weight: NDArray[Any], n_restarts: int, n_clusters: int, seed: int
+) -> NDArray[np.intp]:
+    """Return the rows that have weight, or a random sample of them if they would take too much memory or time."""
     wanted = np.flatnonzero(sample_weight > 0)
-    affordable = EVALUATION_BYTES // (n_heads * rows.dtype.itemsize)
+    affordable = min(
+        choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
+        max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
+    )
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
+from cceclust import choices
 from cceclust.training.rows import Rows
 from cceclust.training.standardization import Standardization
 
-__all__ = ["Spectrum", "leading_axes", "measure_spectrum", "principal_variances", "sample_rows"]
-
-ROWS_FOR_SPECTRUM = 1000
-# Directions beyond those that hold this part of the variance are noise.
-PART_THAT_COUNTS = 0.95
-# Two clusters are told apart in one direction. For each further one there should be so many, or clusters are crowded.
-DIRECTIONS_FOR_A_CLUSTER = 4
+__all__ = [
+    "Spectrum",
+    "leading_axes",
+    "longest_stable_step",
+    "measure_spectrum",
+    "principal_variances",
+    "sample_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -29,20 +31,15 @@ class Spectrum:
     Attributes
     ----------
     variances : ndarray
-        Along the principal directions, the largest first.
+        Along the principal directions, largest first.
     """
 
     variances: NDArray[np.float64]
 
     @property
     def n_directions(self) -> int:
-        """The fewest directions that hold nearly all the variance; at least 1."""
-        parts = np.cumsum(self.variances)
-        return 1 + int(np.searchsorted(parts, PART_THAT_COUNTS * parts[-1]))
-
-    def is_crowded_by(self, n_clusters: int) -> bool:
-        """Tell whether clusters must share directions, so that most of them lie between others."""
-        return self.n_directions < DIRECTIONS_FOR_A_CLUSTER * (n_clusters - 2)
+        """The smallest number of directions that hold nearly all the variance; at least 1."""
+        return choices.directions_in(self.variances)
 
 
 def measure_spectrum(
@@ -66,10 +63,44 @@ def measure_spectrum(
     return Spectrum(principal_variances(sample, sample.T @ weights, weights) / standardization.scale**2)
 
 
+def longest_stable_step(
+    rows: Rows, n_classes: int, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
+) -> float:
+    """Return a learning rate at which cross-entropy against soft labels does not diverge.
+
+    Pseudo-labels follow the predictions, so clustering survives longer steps. Labels that stay uncertain do not: on
+    ResNet-50 features, a rate of 0.5 takes Shannon's cross-entropy against them far above its starting value.
+
+    Gradient descent on cross-entropy is stable below 2 / (h v), with v the features' second moment along their leading
+    direction and h the curvature by the logits: 1/K where predictions are uniform, and at most 1/2.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    n_classes : int
+        Number of classes.
+    standardization : Standardization
+        What is done to the features before training.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    seed : int
+        Decides the sample of rows that is looked at.
+
+    Returns
+    -------
+    float
+        Infinity for features that do not vary.
+    """
+    sample, weights = sample_rows(rows, sample_weight, seed)
+    largest = principal_variances(sample, standardization.mean, weights)[0] / standardization.scale**2
+    return float(min(n_classes, choices.MOST_CLASSES_FOR_STEPS) / largest) if largest > 0 else float(np.inf)
+
+
 def sample_rows(
-    rows: Rows, sample_weight: NDArray[Any], seed: int, *, most: int = ROWS_FOR_SPECTRUM
+    rows: Rows, sample_weight: NDArray[Any], seed: int, *, most: int = choices.ROWS_FOR_SPECTRUM
 ) -> tuple[Any, NDArray[np.float64]]:
-    """Return some rows with weight, in double precision, and their weights, which sum to 1. Sparse rows stay so."""
+    """Return some rows that have weight, in double precision, and their weights, which sum to 1."""
     chosen = np.flatnonzero(sample_weight > 0)
     if len(chosen) > most:
         chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
@@ -91,7 +122,7 @@ def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.f
     """
     roots = np.sqrt(weights)
     if sparse.issparse(sample) and sample.shape[1] > sample.shape[0]:
-        # Centred, they would be dense: centre the products instead.
+        # Centred rows would be dense: centre the products instead.
         cross = sample @ centre
         products = (sample @ sample.T).toarray() - cross[:, None] - cross + centre @ centre
         products *= roots[:, None] * roots
@@ -103,7 +134,7 @@ def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.f
 
 
 def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float32]:
-    """Return the directions along which centred rows vary most, of length 1: so many, or as many as there are rows.
+    """Return the unit vectors along which centred rows vary most: `count`, or as many as there are rows.
 
     Examples
     --------

@@ -5,13 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from cceclust.bench.noisy_labels import NOISES, compare_losses, corrupt
+from cceclust.bench.noisy_labels import compare_losses, corrupt
 from cceclust.cli.main import run
 from cceclust.errors import InputError
-
-
-def test_levels_are_those_of_the_figure():
-    assert list(NOISES) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 0.9])
@@ -30,6 +26,7 @@ def test_losses_agree_without_noise_and_part_with_it(blobs):
     clean, noisy = compare_losses(*blobs, noises=[0.0, 0.8], n_draws=2)
     assert clean.cce == clean.ce
     assert min(clean.cce) > 0.9
+    assert noisy.cce != noisy.ce
     assert np.mean(noisy.cce) < np.mean(clean.cce)
 
 

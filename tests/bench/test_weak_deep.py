@@ -15,25 +15,26 @@ from cceclust.torch.runs import RunSettings
 QUICK = RunSettings(network="vgg4-32", batch_size=15, n_epochs=1)
 
 
-@pytest.fixture(scope="module")
-def stripes(tmp_path_factory):
-    """Noisy images of horizontal, vertical and no stripes, which a few labels are enough to tell apart."""
-    generator = np.random.default_rng(0)
-    rows = np.tile(200 * (np.arange(32)[:, None] // 4 % 2), 32)
-    kinds = np.stack([rows, rows.T, np.full_like(rows, 100)])
-    labels = np.tile([0, 1, 2], 10)
-    images = np.clip(kinds[labels] + generator.normal(20, 10, (30, 32, 32)), 0, 255).astype(np.uint8)
-    path = tmp_path_factory.mktemp("images") / "stripes.npz"
-    # Names whose order is not that of their first appearance.
-    np.savez(path, images=images, labels=np.array(["vertical", "horizontal", "none"])[labels])
-    return path
-
-
 def test_clusters_are_the_classes_that_the_labels_name(stripes):
     settings = dict.fromkeys(["only seeds", "+ CCE"], replace(QUICK, n_epochs=4))
     results = compare_weak_deep(open_images(stripes), settings, ratios=[0.2], n_draws=1, device="cpu")
     for result in results:
         assert min(result.accuracies) > 0.9, result.method
+
+
+def test_only_images_without_a_label_judge(stripes, monkeypatch):
+    class Parrot:
+        """Repeats the labels that it was given, and says 0 of all other images."""
+
+        def fit(self, pixels, n_epochs, *, given, on_epoch):
+            self.answers = np.where(given < 0, 0, given)
+
+        def predict(self, pixels):
+            return self.answers
+
+    monkeypatch.setattr("cceclust.torch.runs.make_trainer", lambda *_: Parrot())
+    (result,) = compare_weak_deep(open_images(stripes), {"+ CCE": QUICK}, ratios=[0.5], n_draws=1, device="cpu")
+    assert result.accuracies == [pytest.approx(1 / 3)]
 
 
 def test_every_method_adds_its_own_loss_to_that_of_the_labels(stripes):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
@@ -58,10 +60,45 @@ def test_help_shows_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_presets_are_overridden_by_options(tmp_path: Path) -> None:
-    assert deep(tmp_path / "run", "--preset", "cifar10", "--epochs", "1", "--fairness", "7", "--quiet") == 0
+    changes = ["--epochs", "1", "--set", "fairness=7", "--set", "weight_decay=0.5", "--set", "head_learning_rate=none"]
+    assert deep(tmp_path / "run", "--preset", "cifar10", *changes, "--quiet") == 0
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["learning_rate"], config["batch_size"], config["n_epochs"]) == (1e-4, 20, 1)
+    assert (config["weight_decay"], config["head_learning_rate"]) == (0.5, None)
     assert config["objective_parameters"] == {"augmentation_weight": 1.0, "fairness": 7.0}
+
+
+def test_images_can_be_named_inside_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = {"left": np.zeros((30, 32, 32, 3), np.uint8), "right": np.zeros((40, 32, 32, 3), np.uint8)}
+    np.savez(tmp_path / "both.npz", **arrays)
+    arguments = ["deep", str(tmp_path / "both.npz"), "-o", str(tmp_path / "run"), *OPTIONS, "--epochs", "1", "--json"]
+    assert run([*arguments, "--set", "dataset=right"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 40
+
+
+def test_help_is_short_and_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["deep", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+    assert "<=x" not in out
+    assert len(re.findall(r"^│ [* ]? {0,3}--", out, re.MULTILINE)) == 20
+    for default in ("50", "250", "0.001", "auto", "cce"):
+        assert f"[default: {default}]" in out
+
+
+def test_a_setting_with_an_option_is_told_to_use_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert deep(tmp_path / "run", "--set", "n_epochs=3") == 2
+    assert "n_epochs has an option of its own: --epochs" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
+
+
+def test_settings_without_an_option_are_listed_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["deep", "--set", "help"]) == 0
+    out = capsys.readouterr().out
+    for line in ("weight_decay=0.01", "init=none", "augmentation=auto", "dataset=none", "fairness=100", "max_iter=200"):
+        assert line in out
+    assert "n_epochs" not in out
 
 
 @pytest.mark.parametrize(
@@ -70,8 +107,11 @@ def test_presets_are_overridden_by_options(tmp_path: Path) -> None:
         ["--objective", "dino"],
         ["--network", "alexnet"],
         ["--epochs", "0"],
-        ["--objective", "iic", "--fairness", "1"],
-        ["--objective", "imsat", "--solver-iterations", "3"],
+        ["--k", "1"],
+        ["--seed", "-1"],
+        ["--objective", "iic", "--set", "fairness=1"],
+        ["--objective", "imsat", "--set", "max_iter=3"],
+        ["--set", "weight_decay=much"],
     ],
 )
 def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +123,7 @@ def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: p
     ("options", "message"),
     [
         (["--k", "21"], "21 clusters for 40 images in batches of 20"),
-        (["--init", "nowhere.pth"], "init='nowhere.pth' is no file"),
+        (["--set", "init=nowhere.pth"], "init='nowhere.pth' is no file"),
         (["--device", "cuda:99"], "device='cuda:99' is not there"),
     ],
 )

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cceclust.cli.fit import METHOD_NAMES
+from cceclust.cli.fit import METHOD_NAMES, OPTIONS, settings_for
 from cceclust.cli.main import run
 from cceclust.clustering import METHODS
-from cceclust.estimators import CCEClusterer
+from cceclust.estimators import CCEClassifier, CCEClusterer
 from cceclust.files import read_clusters, read_model, write_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
-FAST = ("--restarts", "2", "--epochs", "30", "--jobs", "1")
+FAST = ("--restarts", "2", "--set", "max_epochs=30", "--set", "n_jobs=1")
 
 
 def fit(features: Path, *options: Any, k: int = 3, fast: bool = True) -> int:
@@ -127,23 +127,41 @@ class TestOutput:
 
 
 class TestOptions:
-    def test_every_parameter_of_every_method_is_an_option(self) -> None:
-        import inspect
-
-        from cceclust.cli.fit import fit as command
-
-        options = set(inspect.signature(command).parameters) | {"n_clusters", "random_state", "verbose"}
+    def test_every_parameter_of_every_method_is_an_option_or_a_setting(self) -> None:
         for method in METHODS:
             if method != "kmeans":
-                assert set(METHODS[method]().get_params()) <= options
+                assert set(METHODS[method]().get_params()) <= set(OPTIONS) | set(settings_for(method))
+        assert set(CCEClassifier().get_params()) <= set(OPTIONS) | set(settings_for("cce", has_labels=True))
         assert set(METHOD_NAMES) == set(METHODS)
+
+    def test_the_help_is_short_and_fits_80_columns(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        assert run(["fit", "--help"]) == 0
+        out = capsys.readouterr().out
+        assert len(set(re.findall(r"^│[ *]+(--[a-z-]+)", out, re.MULTILINE)) - {"--help"}) <= 20
+        assert all(len(line) <= 80 for line in out.splitlines())
+        assert "…" not in out.replace("P,P,…", "")
+        assert "<=" not in out
+
+    def test_settings_are_listed_with_their_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["fit", "--set", "help"]) == 0
+        out = capsys.readouterr().out
+        for text in ("solver_iterations=20", "n_neighbors=auto", "sharpness=25", "label_weight=1"):
+            assert text in out
+
+    def test_the_paper_s_preset_is_the_estimator_s(self, small_features: Path) -> None:
+        assert fit(small_features, "--preset", "paper", "--seed", 1, fast=False) == 0
+        found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
+        assert found == {"method": "cce", **CCEClusterer.paper(3, random_state=1).get_params()}
 
     def test_options_reach_the_estimator(self, small_features: Path) -> None:
         options = (
-            "--fairness 3 --prior 0.5,0.25,0.25 --weight-decay 0.1 --solver-iterations 7 --neighbors 2 "
-            "--neighbor-weight 0.5 --no-standardize --batch-size 60 --learning-rate 0.2 --schedule constant --tol 0 "
-            "--seed 5 --restarts 3 --epochs 12 --jobs 2 --components 4 "
-            "--init k-means"
+            "--fairness 3 --prior 0.5,0.25,0.25 --seed 5 --restarts 3 --set weight_decay=0.1 "
+            "--set solver_iterations=7 --set n_neighbors=2 --set neighbor_weight=0.5 --set standardize=false "
+            "--set batch_size=60 --set learning_rate=0.2 --set learning_rate_schedule=constant --set tol=0 "
+            "--set max_epochs=12 --set n_jobs=2 --set n_components=4 --set init=k-means"
         )
         assert fit(small_features, *options.split(), fast=False) == 0
         found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
@@ -157,8 +175,9 @@ class TestOptions:
         assert found == expected
 
     def test_auto_can_be_asked_for(self, small_features: Path) -> None:
-        options = "--weight-decay auto --epochs auto --neighbors auto --components auto --init auto"
-        assert fit(small_features, *options.split()) == 0
+        names = ("weight_decay", "max_epochs", "n_neighbors", "n_components", "init")
+        options = [part for name in names for part in ("--set", f"{name}=auto")]
+        assert fit(small_features, *options, fast=False) == 0
 
     @pytest.mark.parametrize("method", METHOD_NAMES)
     def test_every_method_runs(self, method: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,32 +202,32 @@ class TestOptions:
         ("options", "said"),
         [
             ("--method foo", "'foo' is none of cce, cce-pgd"),
-            ("--method kmeans --epochs 3", "--epochs: method kmeans has no such parameter"),
-            ("--method kmeans --prior 1,1,1", "--prior: method kmeans has no such parameter"),
+            ("--method kmeans --set max_epochs=3", "there is no setting 'max_epochs' here"),
+            ("--method kmeans --prior 1,0,0", "--prior: method kmeans has no such parameter"),
             ("--method sela --fairness 3", "--fairness: method sela has no such parameter"),
-            ("--method migd --neighbors 3", "--neighbors: method migd has no such parameter"),
-            ("--sharpness 3", "--sharpness: method cce has no such parameter"),
+            ("--method migd --set n_neighbors=3", "there is no setting 'n_neighbors' here"),
+            ("--set sharpness=3", "there is no setting 'sharpness' here"),
+            ("--set fairness=3", "fairness has an option of its own: --fairness"),
+            ("--set tolerance=3", "there is no setting 'tolerance' here"),
+            ("--preset default", "'default' is not a preset; there is: paper"),
+            ("--preset paper --method sela", "is for method cce without labels"),
             ("--prior a,b,c", "expected numbers separated by commas"),
-            ("--weight-decay lots", "expected a number or 'auto'"),
-            ("--epochs 1.5", "expected a whole number or 'auto'"),
-            ("--schedule linear", "'linear' is none of cosine, constant"),
-            ("--restarts 0", "greater than or equal to 1"),
-            ("--fairness -1", "greater than or equal to 0"),
-            ("--seed 4294967296", "less than or equal to 4294967295"),
-            ("--learning-rate 0", "'--learning-rate': 0; expected a number above 0"),
-            ("--learning-rate -1", "'--learning-rate': -1; expected a number above 0"),
-            ("--learning-rate inf", "'--learning-rate': inf; expected a number above 0"),
-            ("--method sela --sharpness 0", "'--sharpness': 0; expected a number above 0"),
-            ("--labels labels --label-weight 0", "'--label-weight': 0; expected a number above 0"),
-            ("--method cce-pgd --step-size 0", "'--step-size': 0; expected a number above 0"),
-            ("--weight-decay -1", "'--weight-decay': -1; expected a number of at least 0"),
-            ("--weight-decay nan", "'--weight-decay': nan; expected a number of at least 0"),
-            ("--epochs 0", "'--epochs': 0; expected a number above 0"),
-            ("--neighbors -1", "'--neighbors': -1; expected a number of at least 0"),
-            ("--components -1", "'--components': -1; expected a number of at least 0"),
-            ("--labels labels --init random", "--init: cannot be used together with --labels"),
-            ("--soft-labels x.npy --components 0", "--components: cannot be used together with --labels or --soft"),
-            ("--labels labels --sharpness 3", "--sharpness: method cce has no such parameter"),
+            ("--prior 1,0", "prior has 2 entries, but there are 3 clusters"),
+            ("--set weight_decay=lots", "expected auto or a number"),
+            ("--set max_epochs=1.5", "expected auto or a whole number"),
+            ("--set learning_rate_schedule=linear", "expected cosine or constant"),
+            ("--restarts 0", "'0'; expected a number from 1 to 2,147,483,647"),
+            ("--fairness=-1", "'-1'; expected a number of at least 0"),
+            ("--seed 4294967296", "'4294967296'; expected a number from 0 to 4,294,967,295"),
+            ("--set learning_rate=0", "learning_rate=0.0; expected a number above 0"),
+            ("--set learning_rate=inf", "learning_rate=inf; expected a number above 0"),
+            ("--method sela --set sharpness=0", "sharpness=0.0; expected a number above 0"),
+            ("--method cce-pgd --set step_size=0", "step_size=0.0; expected a number above 0"),
+            ("--set weight_decay=-1", "weight_decay=-1.0; expected a number of at least 0"),
+            ("--set weight_decay=nan", "weight_decay=nan; expected a number of at least 0"),
+            ("--set max_epochs=0", "max_epochs=0; expected a whole number of at least 1"),
+            ("--set n_neighbors=-1", "n_neighbors=-1; expected a whole number of at least 0"),
+            ("--labels labels --set sharpness=3", "there is no setting 'sharpness' here"),
             ("--memory lots", "'lots'; expected a size such as 500MB"),
             ("--memory 0", "expected a size"),
             ("--memory -1GB", "expected a size"),
@@ -244,7 +263,7 @@ def test_seeds_that_no_generator_takes_are_misuse_everywhere(
     command: str, largest: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*command.split(), "--seed", str(largest + 1)]) == 2
-    assert f"less than or equal to {largest}" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
+    assert re.search(rf"(less than or equal|from 0) to {largest}", re.sub(r"[\s│]+", " ", capsys.readouterr().err))
 
 
 def test_the_largest_seed_works(small_features: Path) -> None:
@@ -345,10 +364,10 @@ engine.RestartGroup.train_on = train_on
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main.main()
 """
-    command = [sys.executable, "-c", script, "fit", str(tmp_path / "x.npy"), "-k", "5", "--neighbors", "0"]
+    command = [sys.executable, "-c", script, "fit", str(tmp_path / "x.npy"), "-k", "5", "--set", "n_neighbors=0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        [*command, "--epochs", "100000", "--tol", "0"],
+        [*command, "--set", "max_epochs=100000", "--set", "tol=0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -366,7 +385,7 @@ def test_true_labels_that_cannot_be_scored_spoil_nothing(
     tmp_path: Path, labels: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_features(tmp_path / "x.h5", np.random.default_rng(0).normal(size=(120, 4)), labels=labels)
-    assert run(["fit", str(tmp_path / "x.h5"), "-k", "3", "--epochs", "1"]) == 0
+    assert run(["fit", str(tmp_path / "x.h5"), "-k", "3", "--set", "max_epochs=1"]) == 0
     out = capsys.readouterr().out
     assert "Wrote" in out
     assert "ACC" not in out

@@ -12,7 +12,7 @@ from cceclust.files import read_clusters, read_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
-FAST = ("--restarts", "1", "--epochs", "40", "--jobs", "1")
+FAST = ("--restarts", "1", "--set", "max_epochs=40", "--set", "n_jobs=1")
 
 
 def fit(features, *options, k=3):
@@ -75,7 +75,7 @@ def test_soft_labels_and_their_options(small_features):
     soft = 0.1 + 0.7 * np.eye(3)[np.repeat([0, 1, 2], 40)]
     source = small_features.parent / "soft.npy"
     np.save(source, soft)
-    assert fit(small_features, "--soft-labels", source, "--loss", "ce", "--label-noise", "0.1") == 0
+    assert fit(small_features, "--soft-labels", source, "--set", "loss=ce", "--set", "label_noise=0.1") == 0
     parameters = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
     assert (parameters["loss"], parameters["label_noise"]) == ("ce", 0.1)
 
@@ -108,11 +108,10 @@ def test_labels_that_fit_nothing_are_refused_in_a_line(small_features, table, op
     [
         ("--labels", "a.csv", "--soft-labels", "b.csv"),
         ("--labels", "a.csv", "--method", "sela"),
-        ("--label-noise", "0.2"),
-        ("--loss", "ce"),
-        ("--labels", "a.csv", "--loss", "mse"),
-        ("--labels", "a.csv", "--label-noise", "1"),
-        ("--labels", "a.csv", "--sharpness", "3"),
+        ("--set", "label_noise=0.2"),
+        ("--set", "loss=ce"),
+        ("--labels", "a.csv", "--set", "loss=mse"),
+        ("--labels", "a.csv", "--set", "sharpness=3"),
     ],
 )
 def test_options_that_make_no_sense_together_are_misuse(small_features, options):

@@ -55,13 +55,6 @@ def test_features_and_models(small_features: Path, model: Path, spelled, capsys)
     )
 
 
-def test_reports(small_features: Path, model: Path, spelled, capsys) -> None:  # type: ignore[no-untyped-def]
-    clusters = small_features.with_suffix(".clusters.h5")
-    page = clusters.rename(clusters.with_name("clusters.html"))
-    capsys.readouterr()
-    assert refused(["report", str(page), "-o", spelled(page)], page, capsys)
-
-
 @pytest.mark.filterwarnings("ignore:.*clusters:cceclust.errors.ClusteringWarning")
 def test_images_networks_and_runs(tmp_path: Path, spelled, capsys) -> None:  # type: ignore[no-untyped-def]
     import torch
@@ -81,4 +74,4 @@ def test_images_networks_and_runs(tmp_path: Path, spelled, capsys) -> None:  # t
     capsys.readouterr()
     assert refused(["predict", str(run_folder), str(images), "-o", spelled(images)], images, capsys)
     trained = run_folder / "model.safetensors"
-    assert refused([*training, "--init", spelled(trained)], trained, capsys)
+    assert refused([*training, "--set", f"init={spelled(trained)}"], trained, capsys)

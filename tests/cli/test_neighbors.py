@@ -36,12 +36,12 @@ def test_json(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_force_mends_a_broken_graph(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with h5py.File(small_features, "r+") as file:
         file["neighbors"] = np.full((120, 3), 999)
-    fit = ["fit", str(small_features), "-k", "3", "--epochs", "1", "--quiet", "--force"]
-    assert run([*fit, "--neighbors", "0"]) == 0
-    assert run([*fit, "--neighbors", "3"]) == 1
+    fit = ["fit", str(small_features), "-k", "3", "--set", "max_epochs=1", "--quiet", "--force"]
+    assert run([*fit, "--set", "n_neighbors=0"]) == 0
+    assert run([*fit, "--set", "n_neighbors=3"]) == 1
     assert "cceclust neighbors --force" in capsys.readouterr().err
     assert neighbors(small_features, "--force") == 0
-    assert run([*fit, "--neighbors", "3"]) == 0
+    assert run([*fit, "--set", "n_neighbors=3"]) == 0
 
 
 def test_a_second_graph_needs_force(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,12 +60,12 @@ def test_fit_uses_the_graph_and_searches_only_for_more(
 ) -> None:
     bare = shutil.copy(small_features, tmp_path / "bare.h5")
     assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
-    fit = ["fit", "-k", "3", "--restarts", "2", "--epochs", "20", "--quiet", "--force"]
+    fit = ["fit", "-k", "3", "--restarts", "2", "--set", "max_epochs=20", "--quiet", "--force"]
     for wanted in ("auto", "2", "4"):
-        assert run([*fit, str(small_features), "--neighbors", wanted]) == 0
+        assert run([*fit, str(small_features), "--set", f"n_neighbors={wanted}"]) == 0
     assert searched == []
-    assert run([*fit, str(small_features), "--neighbors", "6"]) == 0
-    assert run([*fit, str(bare), "--neighbors", "4"]) == 0
+    assert run([*fit, str(small_features), "--set", "n_neighbors=6"]) == 0
+    assert run([*fit, str(bare), "--set", "n_neighbors=4"]) == 0
     assert searched == [6, 4]
 
 
@@ -76,7 +76,20 @@ def test_fit_uses_no_graph_of_another_matrix(tmp_path: Path, searched: list[int]
         for name in ("obsm/X_pca", "obsm/X_other"):
             file[name] = generator.normal(size=(120, 6)) + 8 * np.eye(3, 6)[np.repeat([0, 1, 2], 40)]
     assert neighbors(two, "--dataset", "obsm/X_pca", "--neighbors", 4, "--quiet") == 0
-    fit = ["fit", str(two), "-k", "3", "--restarts", "2", "--epochs", "20", "--neighbors", "4", "--quiet", "--force"]
+    fit = [
+        "fit",
+        str(two),
+        "-k",
+        "3",
+        "--restarts",
+        "2",
+        "--set",
+        "max_epochs=20",
+        "--set",
+        "n_neighbors=4",
+        "--quiet",
+        "--force",
+    ]
     assert run([*fit, "--dataset", "obsm/X_pca"]) == 0
     assert searched == []
     assert run([*fit, "--dataset", "obsm/X_other"]) == 0

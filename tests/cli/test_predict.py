@@ -15,7 +15,7 @@ from cceclust.files import open_features, read_clusters, write_features
 @pytest.fixture
 def fitted(small_features: Path) -> Path:
     """Return a model of the small features."""
-    options = ["--restarts", "2", "--epochs", "30", "--quiet", "--jobs", "1"]
+    options = ["--restarts", "2", "--set", "max_epochs=30", "--quiet", "--set", "n_jobs=1"]
     assert run(["fit", str(small_features), "-k", "3", *options]) == 0
     return small_features.with_suffix(".model.safetensors")
 
@@ -127,7 +127,7 @@ def test_other_dimensions_are_told_with_both_numbers(
 ) -> None:
     np.save(tmp_path / "narrow.npy", np.zeros((10, 4)))
     assert predict(fitted, tmp_path / "narrow.npy") == 1
-    assert "has 4 features a row, but the model was fitted to 6" in capsys.readouterr().err
+    assert "has rows of 4 features, but the model was fitted to 6" in capsys.readouterr().err
 
 
 def test_rows_that_are_not_finite_are_named_and_nothing_is_written(

@@ -64,10 +64,8 @@ def test_migd_s_loss_is_its_formula() -> None:
 
 
 def test_neighbours_are_refused_where_there_are_no_pseudo_labels() -> None:
-    from cceclust.training.rows import in_memory
-
     with pytest.raises(InputError, match="MIGD has no use for neighbors"):
-        MIGD(4).fit_rows(in_memory(blobs()), neighbors=np.zeros((400, 1), int))
+        MIGD(4).fit(blobs(), neighbors=np.zeros((400, 1), int))
 
 
 @pytest.mark.parametrize(

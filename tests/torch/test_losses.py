@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cceclust import estimate_pseudo_labels, objective
+from cceclust import CCEClusterer, estimate_pseudo_labels, objective
 from cceclust.errors import InputError
 from cceclust.torch import CollisionCrossEntropy, SelfLabelingLoss
 from cceclust.torch import estimate_pseudo_labels as estimate_on_device
+from cceclust.torch.objectives import make_objective
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -70,14 +71,14 @@ def test_em_agrees_with_numpy(dtype, fairness, scale):
     prior = torch.tensor([0.05, 0.1, 0.15, 0.2, 0.2, 0.3], dtype=dtype)
     for n_samples, u in ((1, None), (60, None), (60, prior)):
         sigma = random_logits(n_samples, scale=scale, dtype=dtype).softmax(dim=1)
-        found = estimate_on_device(sigma, fairness=fairness, prior=u, n_iterations=15)
+        found = estimate_on_device(sigma, fairness=fairness, prior=u, max_iter=15)
         expected = estimate_pseudo_labels(sigma.numpy(), fairness=fairness, prior=u, max_iter=15, tol=0)
         np.testing.assert_allclose(found.numpy(), expected.pseudo_labels, atol=TOLERANCE[dtype])
 
 
 def test_em_keeps_a_cluster_of_no_prior_and_of_no_probability():
     sigma = torch.eye(3)[[0, 0, 1, 1]]
-    found = estimate_on_device(sigma, fairness=5.0, prior=torch.tensor([0.5, 0.0, 0.5]), n_iterations=30)
+    found = estimate_on_device(sigma, fairness=5.0, prior=torch.tensor([0.5, 0.0, 0.5]), max_iter=30)
     assert torch.isfinite(found).all()
     expected = estimate_pseudo_labels(sigma.numpy(), fairness=5.0, prior=[0.5, 0.0, 0.5], max_iter=30, tol=0)
     np.testing.assert_allclose(found.numpy(), expected.pseudo_labels, atol=1e-5)
@@ -117,7 +118,7 @@ def test_self_labeling_loss_trains_a_network_under_autocast():
 
 def test_self_labeling_loss_compiles_into_one_graph():
     torch.compiler.reset()
-    loss = SelfLabelingLoss(fairness=2.0, n_iterations=5)
+    loss = SelfLabelingLoss(fairness=2.0, max_iter=5)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     plain, traced = random_logits().requires_grad_(), random_logits().requires_grad_()
     loss(plain, plain).backward()
@@ -135,8 +136,8 @@ def test_prior_moves_with_the_module():
     [
         (lambda: CollisionCrossEntropy(reduction="median"), "got 'median'"),
         (lambda: SelfLabelingLoss(fairness=-2), "fairness=-2; expected a number of at least 0"),
-        (lambda: SelfLabelingLoss(prior=[0.5, 0.9]), "the sum of prior at row 0 is 1.4"),
-        (lambda: SelfLabelingLoss(n_iterations=1.5), "n_iterations=1.5; expected a whole number"),
+        (lambda: SelfLabelingLoss(prior=[0.5, 0.9]), "prior sums to 1.4, expected 1"),
+        (lambda: SelfLabelingLoss(max_iter=1.5), "max_iter=1.5; expected a whole number"),
     ],
 )
 def test_bad_parameters_are_named(build, message):
@@ -150,3 +151,9 @@ def test_without_torch_one_line_says_what_to_install():
     last = run.stderr.strip().splitlines()[-1]
     assert "MissingExtraError" in last
     assert 'pip install "cceclust[torch]"' in last
+
+
+def test_every_collision_loss_has_the_same_default_fairness():
+    defaults = {SelfLabelingLoss().fairness, CCEClusterer().fairness}
+    defaults |= {make_objective(name).fairness for name in ("cce", "cce-pgd")}
+    assert defaults == {100.0}

@@ -7,21 +7,34 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
+from cceclust import presets
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files import open_features, read_clusters
 from cceclust.files.images import open_images
 from cceclust.files.scores import score_file
 from cceclust.torch import networks
+from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.pixels import fit_to_square, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
-from cceclust.torch.runs import Run, RunSettings, cluster_images, find_collapse, predict_images, resolve
+from cceclust.torch.runs import (
+    Run,
+    RunSettings,
+    choose_settings,
+    cluster_images,
+    find_collapse,
+    make_trainer,
+    predict_images,
+    resolve,
+)
 
 K = 4
 SETTINGS = RunSettings(n_epochs=3, batch_size=20, network="vgg4-28", learning_rate=0.01)
@@ -141,9 +154,14 @@ class TestFolder:
     def test_an_earlier_model_can_be_gone_on_from(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "first")
         model = tmp_path / "first" / "model.safetensors"
-        result = run(images_file, tmp_path / "second", replace(SETTINGS, init=str(model), seed=5))
-        fresh = run(images_file, tmp_path / "third", replace(SETTINGS, seed=5))
-        assert result.history[0].loss != fresh.history[0].loss
+        images = open_images(images_file)
+        settings = resolve(replace(SETTINGS, init=str(model), seed=5), images, K)
+        network = make_trainer(settings, K, load_pixels(images, 28, 1).pixels, "cpu").network
+        trained, begun = load_file(model), network.state_dict()
+        for name in begun:
+            # The head is a new one.
+            assert (begun[name] == trained[name]).all() == (name != "head.weight" and name != "head.bias"), name
+        run(images_file, tmp_path / "second", replace(SETTINGS, init=str(model)))
         with pytest.raises(InputError, match=r"init='nowhere\.pth' is no file"):
             run(images_file, tmp_path / "fourth", replace(SETTINGS, init="nowhere.pth"))
 
@@ -330,7 +348,7 @@ class TestCollapse:
     def test_a_collapsed_run_is_reported(self, tmp_path: Path) -> None:
         # What is all alike ends up in one cluster.
         np.save(tmp_path / "black.npy", np.zeros((60, 28, 28), np.uint8))
-        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty or nearly so"):
+        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty; train for longer"):
             run(tmp_path / "black.npy", tmp_path / "run", replace(SETTINGS, n_epochs=1))
         problems = read_clusters(tmp_path / "run" / "clusters.h5").diagnostics["warnings"]
         assert problems[0].startswith("3 of 4 clusters are empty")
@@ -345,8 +363,16 @@ class TestCollapse:
         assert find_collapse(clusters) == []
 
 
+def test_names_for_the_command_line_are_those_that_exist() -> None:
+    assert set(get_args(presets.ObjectiveName)) == set(OBJECTIVES)
+    assert set(get_args(presets.NetworkName)) == {"auto", "resnet18"} | {
+        name for name in networks.NETWORKS if not name.startswith("resnet18")
+    }
+    assert get_args(presets.PresetName) == tuple(presets.PRESETS)
+
+
 def test_presets_hold_the_papers_settings() -> None:
-    assert RunSettings.from_preset("stl10") == RunSettings(
+    assert choose_settings(preset="stl10") == RunSettings(
         network="vgg4-96",
         augmentation="photos",
         learning_rate=1e-4,
@@ -356,8 +382,48 @@ def test_presets_hold_the_papers_settings() -> None:
         n_epochs=50,
         objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
     )
-    resnet = RunSettings.from_preset("stl10-resnet18", "miadm")
+    resnet = choose_settings("miadm", "stl10-resnet18", init="pretext.pth")
     assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
     assert resnet.objective_parameters == {"augmentation_weight": 0.5}
+    assert choose_settings("iic", "mnist").objective_parameters == {}
+    assert (resnet.init, resnet.normalization) == ("pretext.pth", "imagenet")
     with pytest.raises(InputError, match="preset='imagenet'"):
-        RunSettings.from_preset("imagenet")
+        choose_settings(preset="imagenet")
+    with pytest.raises(InputError, match="'stl10-resnet18' starts from the checkpoint of a pretext task"):
+        choose_settings(preset="stl10-resnet18")
+
+
+def test_pixels_are_standardised_as_the_pretext_task_did() -> None:
+    pixels = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
+    settings = RunSettings(network="vgg4-32-small", augmentation="photos", normalization="cifar10")
+    standardize = make_trainer(settings, 2, pixels, "cpu").network.get_submodule("standardize")
+    assert isinstance(standardize, networks.Standardize)
+    torch.testing.assert_close(standardize.mean.flatten(), torch.tensor([0.4914, 0.4822, 0.4465]))
+    torch.testing.assert_close(standardize.deviation.flatten(), torch.tensor([0.2023, 0.1994, 0.2010]))
+    by_images = make_trainer(replace(settings, normalization="images"), 2, pixels, "cpu").network
+    assert float(by_images.get_buffer("standardize.mean")[0]) == pytest.approx(128 / 255)
+
+
+def test_normalizations_that_cannot_work_are_refused() -> None:
+    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
+    with pytest.raises(InputError, match="normalization='mnist'; expected images, cifar10"):
+        resolve(RunSettings(normalization="mnist", batch_size=20), digits, 4)
+    with pytest.raises(InputError, match="vgg4-28 takes grey ones"):
+        resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
+
+
+def test_neighbours_need_features_that_were_trained() -> None:
+    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
+    with pytest.raises(InputError, match="objective 'scan' compares images that are neighbours"):
+        resolve(RunSettings(objective="scan", batch_size=20), digits, 4)
+
+
+def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
+    pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
+    settings = RunSettings(network="vgg4-28-small", augmentation="digits")
+    largest = {}
+    for name in OBJECTIVES:
+        trainer = make_trainer(replace(settings, objective=name), 4, pixels, "cpu")
+        largest[name] = trainer.network.get_parameter("head.weight").abs().max().item()
+    assert largest.pop("imsat") < 1e-3
+    assert min(largest.values()) > 1e-2

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training import engine
-from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, n_groups, train
+from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.rows import ArrayRows, Buffer
@@ -37,11 +37,13 @@ def run(rows: Any = None, settings: TrainingPlan | None = None, **options: Any) 
     rows = rows or three_groups()
     options = {"seed": 0, "sample_weight": np.ones(rows.shape[0]), **options}
 
-    def draw_heads(n_restarts: int, generator: np.random.Generator) -> HeadStack:
-        return HeadStack.random(n_restarts, 3, rows.shape[1], rows.dtype, generator)
+    def draw_heads(members: Any, generator: np.random.Generator) -> HeadStack:
+        return HeadStack.random(len(members), 3, rows.shape[1], rows.dtype, generator)
 
-    def make_objective() -> SelfLabeling:
+    def same_for_all(members: Any) -> SelfLabeling:
         return SelfLabeling(EMSolver(max_iter=10))
+
+    make_objective = options.pop("make_objective", same_for_all)
 
     return train(rows, settings or plan(), draw_heads, make_objective, AS_IT_IS, **options)
 
@@ -76,11 +78,6 @@ def test_restarts_differ_and_the_loss_falls_in_each() -> None:
     assert trained.loss_curves.shape == (7, 6)
     assert len(np.unique(trained.weights[:, 0, 0])) == 7
     assert (trained.loss_curves[:, -1] < trained.loss_curves[:, 0]).all()
-
-
-@pytest.mark.parametrize(("n_restarts", "expected"), [(1, 1), (2, 2), (5, 2), (10, 2), (11, 3), (40, 8)])
-def test_groups_depend_on_nothing_but_the_number_of_restarts(n_restarts: int, expected: int) -> None:
-    assert n_groups(n_restarts) == expected
 
 
 @pytest.mark.parametrize("sizes", [[200, 40], [100, 74, 66], [50, 190], [239, 1]])
@@ -129,13 +126,17 @@ def test_the_scale_of_weights_does_not_matter() -> None:
     np.testing.assert_allclose(run(sample_weight=weights).weights, run(sample_weight=1000 * weights).weights, atol=1e-9)
 
 
-def test_companions_are_drawn_from_those_given() -> None:
-    rows = three_groups()
-    same_class = (np.arange(240)[:, None] + [3, 6, 9]) % 240
-    with_companions, alone = run(rows, companions=same_class), run(rows)
-    assert not np.array_equal(with_companions.weights, alone.weights)
-    itself = np.arange(240)[:, None]
-    assert np.isfinite(run(rows, companions=itself).weights).all()
+def test_companions_are_drawn_from_those_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def gather(matrix: Any, indices: Any, mean: Any, scale: Any, rows: Any) -> None:
+        own, companions = np.split(np.asarray(indices), 2)
+        steps.extend((companions - own) % 240)
+        rows[:] = matrix[indices]
+
+    monkeypatch.setattr("cceclust.training.heads.gather_standardized", gather)
+    run(companions=(np.arange(240)[:, None] + [3, 6, 9]) % 240)
+    assert set(steps) == {3, 6, 9}
 
 
 def test_every_epoch_is_reported() -> None:
@@ -219,3 +220,20 @@ def test_blas_has_one_thread_while_training_and_its_own_number_afterwards() -> N
     run(on_epoch=lambda _: during.extend(threads()))
     assert set(during) == {1}
     assert threads() == before
+
+
+def test_restarts_may_differ_in_decay_and_solver() -> None:
+    """Each of several settings trains as it would if all restarts had it."""
+    decays, fairness = np.array([0.01, 0.05, 0.2]), [1.0, 3.0, 10.0]
+
+    def mixed(members: Any) -> SelfLabeling:
+        return SelfLabeling([EMSolver(fairness=fairness[i], max_iter=10) for i in members])
+
+    together = run(settings=plan(weight_decay=decays), make_objective=mixed)
+    for i in range(3):
+        alone = run(
+            settings=plan(weight_decay=float(decays[i])),
+            make_objective=lambda _, i=i: SelfLabeling(EMSolver(fairness=fairness[i], max_iter=10)),
+        )
+        np.testing.assert_array_equal(together.weights[i], alone.weights[i])
+        np.testing.assert_array_equal(together.loss_curves[i], alone.loss_curves[i])

@@ -63,7 +63,7 @@ def test_a_raw_head_is_taken_up_where_it_was() -> None:
 
 @pytest.mark.parametrize("kind", [ArrayRows, lambda matrix: SparseRows(sparse.csr_matrix(matrix))])
 def test_probabilities_of_all_heads_in_any_blocks(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", 7 * 6 * 8)
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 6 * 8)
     heads, matrix, _ = stack_and_matrix()
     weights, biases = heads.unstacked()
     expected = softmax(np.einsum("nd,rkd->rkn", matrix, weights) + biases[:, :, None], axis=1)

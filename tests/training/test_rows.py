@@ -65,7 +65,7 @@ def test_sparse_matrices_stay_sparse(kind: Any) -> None:
 
 
 def test_blocks_are_bounded_and_cover_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", 12 * 16)
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 12 * 16)
     pieces = [(where.start, block) for where, block in in_memory(numbers()).blocks()]
     assert [start for start, _ in pieces] == [0, 12, 24, 36, 48]
     np.testing.assert_array_equal(np.concatenate([block for _, block in pieces]), numbers())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from cceclust import choices
 from cceclust.training import selection
 from cceclust.training.objectives import MutualInformation
 from cceclust.training.rows import ArrayRows
@@ -44,7 +45,7 @@ def heads_and_rows() -> tuple[Any, Any, ArrayRows]:
     return generator.normal(size=(3, 2, 4)), generator.normal(size=(3, 2)), ArrayRows(generator.normal(size=(300, 4)))
 
 
-def information() -> MutualInformation:
+def information(members: object = None) -> MutualInformation:
     return MutualInformation(np.full(2, 0.5), 1.3)
 
 
@@ -60,13 +61,16 @@ def test_losses_are_those_of_the_objective_on_all_rows_for_any_number_of_threads
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_restarts_that_found_the_best_clusters_are_counted() -> None:
+@pytest.mark.parametrize(("sharpness", "expected"), [(0.01, 2), (100.0, 1)])
+def test_restarts_that_found_the_best_clusters_are_counted(sharpness: float, expected: int) -> None:
     coef, intercept, rows = heads_and_rows()
     # The same clusters in another order, and a restart of its own.
     coef, intercept = coef[[0, 0, 1]], intercept[[0, 0, 1]]
     coef[1], intercept[1] = coef[1][::-1], intercept[1][::-1]
+    # Sure predictions have the lowest loss, vague ones the highest.
+    coef[2], intercept[2] = sharpness * coef[2], sharpness * intercept[2]
     evaluation = evaluate(coef, intercept, rows, information, sample_weight=np.ones(300), seed=0)
-    assert evaluation.n_agreeing == (1 if np.argmin(evaluation.losses) == 2 else 2)
+    assert evaluation.n_agreeing == expected
 
 
 def test_very_many_rows_are_sampled_in_their_order_and_without_those_of_no_weight(
@@ -76,8 +80,8 @@ def test_very_many_rows_are_sampled_in_their_order_and_without_those_of_no_weigh
     weights = np.ones(300)
     weights[::3] = 0
     whole = evaluate(coef, intercept, rows, information, sample_weight=weights, seed=0)
-    monkeypatch.setattr(selection, "EVALUATION_BYTES", 100 * 6 * 8)
-    chosen = selection.rows_to_evaluate(rows, weights, 6, seed=0)
+    monkeypatch.setattr(choices, "EVALUATION_BYTES", 100 * 6 * 8)
+    chosen = selection.rows_to_evaluate(rows, weights, 3, 2, seed=0)
     assert len(chosen) == 100
     assert (np.diff(chosen) > 0).all()
     assert (weights[chosen] > 0).all()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from cceclust.estimators import CCEClassifier
 from cceclust.training.rows import in_memory
-from cceclust.training.spectrum import Spectrum, measure_spectrum, principal_variances, sample_rows
+from cceclust.training.spectrum import longest_stable_step, measure_spectrum, principal_variances, sample_rows
 from cceclust.training.standardization import Standardization
 
 
@@ -37,19 +38,6 @@ def test_spectrum_is_that_of_standardised_rows_whatever_their_mean():
         np.testing.assert_allclose(spectrum.variances, [4, 1], rtol=0.1)
 
 
-@pytest.mark.parametrize(
-    ("variances", "n_directions"),
-    [([1.0], 1), ([0.0], 1), ([1.0, 1.0], 2), ([98.0, 1.0, 1.0], 1), ([5.0, 4.0, 1.0], 3)],
-)
-def test_directions_that_hold_nearly_nothing_do_not_count(variances, n_directions):
-    assert Spectrum(np.array(variances)).n_directions == n_directions
-
-
-def test_clusters_are_crowded_unless_each_beyond_two_has_four_directions():
-    spectrum = Spectrum(np.ones(10))
-    assert [spectrum.is_crowded_by(k) for k in (1, 2, 4, 5, 100)] == [False, False, False, True, True]
-
-
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
 def test_only_rows_with_weight_are_sampled(convert):
     matrix = np.arange(6.0).reshape(3, 2)
@@ -57,3 +45,26 @@ def test_only_rows_with_weight_are_sampled(convert):
     dense = sample.toarray() if sparse.issparse(sample) else sample
     np.testing.assert_array_equal(dense, matrix[[0, 2]])
     np.testing.assert_array_equal(weights, [0.25, 0.75])
+
+
+STEEP = 30 * np.random.default_rng(0).normal(size=(300, 3))
+
+
+def test_step_falls_with_the_variance_after_standardisation():
+    rows, weights = in_memory(STEEP), np.ones(len(STEEP))
+    step = longest_stable_step(rows, 2, Standardization(np.zeros(3), 1.0), weights, seed=0)
+    scaled = longest_stable_step(rows, 2, Standardization(np.zeros(3), 10.0), weights, seed=0)
+    assert scaled == pytest.approx(100 * step)
+
+
+def test_features_that_do_not_vary_allow_any_step():
+    rows = in_memory(np.ones((5, 2)))
+    assert longest_stable_step(rows, 2, Standardization(np.ones(2), 1.0), np.ones(5), seed=0) == np.inf
+
+
+def test_uncertain_labels_do_not_drive_the_loss_up():
+    labels = (STEEP[:, 0] > 0).astype(int)
+    classifier = CCEClassifier(loss="ce", label_noise=0.8, standardize=False, random_state=0)
+    curve = classifier.fit(STEEP, labels).loss_curve_
+    assert curve.max() <= np.log(2) + 1e-6
+    assert classifier.score(STEEP, labels) > 0.9

@@ -30,7 +30,7 @@ def test_mean_of_columns_and_one_scale(dtype: Any, kind: Any) -> None:
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ArrayRows(np.random.default_rng(0).normal(size=(100, 4)))
     whole = measure(rows, uniform(rows), standardize=True)
-    monkeypatch.setattr("cceclust.training.rows.BLOCK_BYTES", 7 * 4 * 8)
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 4 * 8)
     pieces = measure(rows, uniform(rows), standardize=True)
     np.testing.assert_allclose(pieces.mean, whole.mean, atol=1e-12)
     assert pieces.scale == pytest.approx(whole.scale, rel=1e-12)

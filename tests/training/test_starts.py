@@ -6,8 +6,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from cceclust.training.components import TrainingSpace
 from cceclust.training.rows import in_memory
+from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import measure_spectrum
 from cceclust.training.standardization import measure
 from cceclust.training.starts import heads_around_centres

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.deep import NetworkName, PresetName, given
+from cceclust.cli.deep import given
 from cceclust.cli.options import (
     INPUT_PANEL,
     LARGEST_FIRST_SEED,
@@ -21,14 +20,16 @@ from cceclust.cli.options import (
     QuietOption,
     SplitOption,
 )
+from cceclust.presets import NetworkName, RunSettings
 
 if TYPE_CHECKING:
     from cceclust.bench.weak import WeakResult
     from cceclust.files.images import ImageCollection
     from cceclust.torch.deep import EpochMetrics
-    from cceclust.torch.runs import RunSettings
 
 DEEP_PANEL = "With --deep"
+# The table has no networks that start from a checkpoint.
+ScratchPreset = Literal["mnist", "cifar10", "cifar100-20", "stl10"]
 
 
 def deep_option(**settings: Any) -> Any:
@@ -59,11 +60,15 @@ def weak(
     restarts: Annotated[int | None, typer.Option(min=1, help="Restarts a fit, on features; 1 by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first draw.")] = 0,
     preset: Annotated[
-        PresetName | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
+        ScratchPreset | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
     ] = None,
     network: Annotated[NetworkName | None, deep_option(help="As in [bold]cceclust deep[/].")] = None,
-    epochs: Annotated[int | None, deep_option(min=1, help="Epochs a network; 50 by default.")] = None,
-    batch_size: Annotated[int | None, deep_option(min=1, help="Images a step; 250 by default.")] = None,
+    epochs: Annotated[
+        int | None, deep_option(min=1, help=f"Epochs a network; {RunSettings.n_epochs} by default.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, deep_option(min=1, help=f"Images a step; {RunSettings.batch_size} by default.")
+    ] = None,
     device: Annotated[str | None, deep_option(help="auto (the default), cpu, mps, cuda or cuda:N.")] = None,
     split: SplitOption = None,
     limit: LimitOption = None,
@@ -85,9 +90,8 @@ def weak(
         refuse_given({"--restarts": restarts}, "has no meaning with --deep")
         from cceclust.files.images import open_images
 
-        settings = settings_by_method(
-            method, preset, {"seed": seed, "network": network, "n_epochs": epochs, "batch_size": batch_size}
-        )
+        options = given(seed=seed, network=network, n_epochs=epochs, batch_size=batch_size)
+        settings = settings_by_method(method, preset, options)
         images = open_images(file, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
         outcomes = train_all(images, settings, ratios, draws, device or "auto", quiet=hidden)
     else:
@@ -108,7 +112,7 @@ def weak(
 
 def refuse_given(options: dict[str, Any], problem: str) -> None:
     """Refuse options that would do nothing."""
-    for name in given(options):
+    for name in given(**options):
         raise typer.BadParameter(problem, param_hint=name)
 
 
@@ -121,17 +125,16 @@ def chosen_methods(names: list[str] | None, known: Collection[str]) -> list[str]
 
 
 def settings_by_method(
-    names: list[str] | None, preset: PresetName | None, options: dict[str, Any]
+    names: list[str] | None, preset: ScratchPreset | None, options: dict[str, Any]
 ) -> dict[str, RunSettings]:
     """Return how to train by each method that was asked for."""
     from cceclust.bench.weak_deep import METHODS
-    from cceclust.torch.runs import RunSettings
+    from cceclust.torch.runs import choose_settings
 
-    def settings_of(objective: str) -> RunSettings:
-        start = RunSettings(objective=objective) if preset is None else RunSettings.from_preset(preset, objective)
-        return replace(start, **given(options))
-
-    return {name: settings_of(METHODS[name] or "cce") for name in chosen_methods(names, METHODS)}
+    return {
+        name: choose_settings(METHODS[name] or RunSettings.objective, preset, **options)
+        for name in chosen_methods(names, METHODS)
+    }
 
 
 def fit_all(

@@ -21,11 +21,11 @@ class CCE(Objective):
     Parameters
     ----------
     fairness : float
-        λ; the paper has 100. It shapes y; no gradient flows through it.
+        λ, the weight of equal cluster sizes; the paper has 100. It shapes y; no gradient flows through it.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
-    n_iterations : int
-        EM iterations a batch.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
+    max_iter : int
+        EM iterations in each batch.
 
     Examples
     --------
@@ -34,20 +34,18 @@ class CCE(Objective):
     >>> CCE()(logits, logits)["loss"].backward()
     """
 
-    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, n_iterations: int = 20) -> None:
+    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, max_iter: int = 20) -> None:
         super().__init__()
         check_non_negative(fairness, "fairness")
         check_non_negative(augmentation_weight, "augmentation_weight")
-        check_count(n_iterations, "n_iterations")
+        check_count(max_iter, "max_iter")
         self.fairness = fairness
         self.augmentation_weight = augmentation_weight
-        self.n_iterations = n_iterations
+        self.max_iter = max_iter
 
     def pseudo_labels(self, logits: Tensor) -> Tensor:
         """Return the pseudo-labels (n_samples, n_clusters) for these logits."""
-        return estimate_pseudo_labels(
-            logits.detach().softmax(dim=1), fairness=self.fairness, n_iterations=self.n_iterations
-        )
+        return estimate_pseudo_labels(logits.detach().softmax(dim=1), fairness=self.fairness, max_iter=self.max_iter)
 
     def unfairness(self, labels: Tensor) -> Tensor:
         """Return KL(u ‖ ȳ) for the uniform u."""

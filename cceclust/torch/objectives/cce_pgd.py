@@ -22,11 +22,11 @@ class CCEByPGD(CCE):
     Parameters
     ----------
     fairness : float
-        λ; the paper has 100.
+        λ, the weight of equal cluster sizes; the paper has 100.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
-    n_iterations : int
-        Steps a batch.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
+    max_iter : int
+        Steps in each batch.
 
     Examples
     --------
@@ -34,8 +34,8 @@ class CCEByPGD(CCE):
     >>> CCEByPGD()(logits, logits)["loss"].backward()
     """
 
-    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, n_iterations: int = 200) -> None:
-        super().__init__(fairness, augmentation_weight, n_iterations)
+    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, max_iter: int = 200) -> None:
+        super().__init__(fairness, augmentation_weight, max_iter)
 
     @torch.no_grad()
     def pseudo_labels(self, logits: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class CCEByPGD(CCE):
         labels, loss = probabilities, self._value(probabilities, probabilities)
         # Times the number of samples, as all steps here: the reach of one point's own term.
         step = torch.ones_like(loss)
-        for _ in range(self.n_iterations):
+        for _ in range(self.max_iter):
             collision = (labels * probabilities).sum(dim=1, keepdim=True).clamp_min(smallest)
             pull = self.fairness * (n_clusters * labels.mean(dim=0)).clamp_min(smallest).log()
             moved = project_to_simplex(labels - step * (pull - probabilities / collision))

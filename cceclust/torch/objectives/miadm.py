@@ -21,11 +21,11 @@ class MIADM(Objective):
     Parameters
     ----------
     fairness : float
-        λ; 1 in the paper of Jabi et al.
+        λ, the weight of equal cluster sizes; 1 in the paper of Jabi et al.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
-    n_iterations : int
-        The solver's iterations a batch.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
+    max_iter : int
+        The solver's iterations in each batch.
 
     Examples
     --------
@@ -33,21 +33,21 @@ class MIADM(Objective):
     >>> MIADM()(logits, logits)["loss"].backward()
     """
 
-    def __init__(self, fairness: float = 1.0, augmentation_weight: float = 1.0, n_iterations: int = 50) -> None:
+    def __init__(self, fairness: float = 1.0, augmentation_weight: float = 1.0, max_iter: int = 50) -> None:
         super().__init__()
         check_positive(fairness, "fairness")
         check_non_negative(augmentation_weight, "augmentation_weight")
-        check_count(n_iterations, "n_iterations")
+        check_count(max_iter, "max_iter")
         self.fairness = fairness
         self.augmentation_weight = augmentation_weight
-        self.n_iterations = n_iterations
+        self.max_iter = max_iter
 
     @torch.no_grad()
     def pseudo_labels(self, logits: Tensor) -> Tensor:
         """Return the pseudo-labels (n_samples, n_clusters) for these logits."""
         log_sigma = logits.log_softmax(dim=1)
         labels = log_sigma
-        for _ in range(self.n_iterations):
+        for _ in range(self.max_iter):
             # y ∝ y · σ^(1/λ) / ȳ, all in logarithms.
             labels = (labels + log_sigma / self.fairness - labels.logsumexp(dim=0)).log_softmax(dim=1)
         return labels.exp()

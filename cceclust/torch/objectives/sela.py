@@ -25,9 +25,9 @@ class SeLa(Objective):
     sharpness : float
         Power of the probabilities in the transport; 25 in the paper of SeLa.
     augmentation_weight : float
-        w of the views, which the same pseudo-labels teach.
-    n_iterations : int
-        Sinkhorn's iterations a batch.
+        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
+    max_iter : int
+        Sinkhorn's iterations in each batch.
 
     Examples
     --------
@@ -35,18 +35,18 @@ class SeLa(Objective):
     >>> SeLa()(logits, logits)["loss"].backward()
     """
 
-    def __init__(self, sharpness: float = 25.0, augmentation_weight: float = 1.0, n_iterations: int = 50) -> None:
+    def __init__(self, sharpness: float = 25.0, augmentation_weight: float = 1.0, max_iter: int = 50) -> None:
         super().__init__()
         check_positive(sharpness, "sharpness")
         check_non_negative(augmentation_weight, "augmentation_weight")
-        check_count(n_iterations, "n_iterations")
+        check_count(max_iter, "max_iter")
         self.sharpness = sharpness
         self.augmentation_weight = augmentation_weight
-        self.n_iterations = n_iterations
+        self.max_iter = max_iter
 
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss and its parts."""
-        labels = balanced_labels(logits, self.sharpness, self.n_iterations).argmax(dim=1)
+        labels = balanced_labels(logits, self.sharpness, self.max_iter).argmax(dim=1)
         of_images, of_views = (functional.cross_entropy(scores, labels) for scores in (logits, view))
         return {
             "loss": of_images + self.augmentation_weight * of_views,
@@ -56,7 +56,7 @@ class SeLa(Objective):
 
 
 @torch.no_grad()
-def balanced_labels(logits: Tensor, sharpness: float, n_iterations: int) -> Tensor:
+def balanced_labels(logits: Tensor, sharpness: float, max_iter: int) -> Tensor:
     """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with rows that sum to 1 and columns alike, by Sinkhorn.
 
     Examples
@@ -66,7 +66,7 @@ def balanced_labels(logits: Tensor, sharpness: float, n_iterations: int) -> Tens
     """
     scores = sharpness * logits.log_softmax(dim=1)
     size = logits.new_tensor(logits.shape[0] / logits.shape[1]).log()
-    for _ in range(n_iterations):
+    for _ in range(max_iter):
         scores = scores.log_softmax(dim=1)
         scores = scores - scores.logsumexp(dim=0) + size
     return scores.softmax(dim=1)

@@ -1,0 +1,312 @@
+"""Every automatic choice in one place: what "auto" stands for, and the numbers behind it.
+
+Each number has one line on why it is what it is; docs/defaults.md has the measurements. Nothing here looks at data:
+functions take what was measured (counts, variances) and return what to do. Other modules hold no such number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "components_for",
+    "decay_for",
+    "directions_in",
+    "epochs_for",
+    "is_crowded",
+    "neighbors_for",
+    "restart_groups",
+    "sample_for_kmeans",
+    "steepness_for",
+]
+
+# --- How long to train ------------------------------------------------------------------------------------------------
+
+# About so many steps of 250 rows were enough on every file of the protocol, however many rows there were,
+STEPS = 800
+# but every row should be seen a few times.
+LEAST_EPOCHS = 10
+# The learning rate falls along half a cosine to this part of itself: better than a constant rate on all files.
+FINAL_RATE = 0.2
+# Training stops early after so many epochs without improvement: one or two are within the noise of the batches.
+PATIENCE = 3
+# Training counts as settled where the loss of the last tenth of the epochs is within this part of the tenth before,
+SETTLED_PART = 0.05
+# or within this much of it: a loss near zero may fall by any part of itself without changing a label.
+NEGLIGIBLE_LOSS = 2e-3
+# partial_fit: the part of the running loss that each further piece of data leaves as it is.
+RUNNING_LOSS_KEPT = 0.9
+
+
+def epochs_for(n_rows: int, batch_size: int) -> int:
+    """Return ``max_epochs="auto"``.
+
+    Examples
+    --------
+    >>> epochs_for(2_000, 250), epochs_for(1_000_000, 250)
+    (100, 10)
+    """
+    return max(LEAST_EPOCHS, round(STEPS * batch_size / max(n_rows, batch_size)))
+
+
+# --- Restarts ---------------------------------------------------------------------------------------------------------
+
+# Heads of a group share each batch that is read, but a group runs on one thread: five balance the two on two cores.
+RESTARTS_IN_GROUP = 5
+# Two labelings with this adjusted Rand index describe the same clusters.
+SAME_CLUSTERS = 0.9
+# The probabilities of all restarts are compared on all rows up to this size in bytes, beyond it on a random sample.
+EVALUATION_BYTES = 64 << 20
+# or where points times squared clusters, which the exact solver's time grows with, would exceed this.
+EVALUATION_WORK = 200_000_000
+# Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
+EVALUATION_ITERATIONS = 1000
+EVALUATION_TOLERANCE = 1e-6
+
+
+def restart_groups(n_restarts: int) -> int:
+    """Return how many groups train the restarts: at least two, for two threads; never depending on the machine."""
+    return max(min(2, n_restarts), -(-n_restarts // RESTARTS_IN_GROUP))
+
+
+# --- Candidates and their judge ---------------------------------------------------------------------------------------
+
+# The paper's λ; used where heads do not differ, as with partial_fit, and for the loss that is reported.
+FAIRNESS = 100.0
+# The heads that are trained when nothing is fixed: start, fairness, whether the prior is that of the start's own sizes,
+# and the factor of the automatic weight decay. Fairness 10 and 100 suit clusters of nearly equal size, fairness 1
+# leaves their sizes to the data. Random starts become K-means starts where clusters are crowded.
+HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
+    ("random", 1.0, False, 1.0),
+    ("random", 10.0, False, 1.0),
+    ("k-means", 10.0, False, 1.0),
+    ("k-means", 100.0, False, 1.0),
+    ("graph", 1.0, False, 1.0),
+    ("graph", 1.0, True, 0.3),
+)
+# Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
+# more outvote the heads where both are equally good.
+PARTITIONS = 4
+# Neighbours on which candidates are judged; 10 to 20 rank them alike.
+JUDGE_NEIGHBORS = 15
+# Heads are fitted to the refined labels of every candidate in so many steps of so many rows,
+REFIT_STEPS, REFIT_BATCH = 300, 250
+# with this part of the automatic weight decay: labels are given, so a head cannot saturate on a wrong answer.
+REFIT_DECAY = 0.1
+# K-means is kept where it is at most so many standard errors of the modularity below the best candidate,
+FLOOR_ERRORS = 2.0
+# and of the others, those within so many of the best are compared by how much they agree.
+TIE_ERRORS = 1.0
+# K-means starts so many times on rows with so many numbers, at least so many rows, and goes on from the best of these
+# on all rows for so many rounds.
+FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
+# Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
+ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
+# With fewer rows than this for each cluster, a graph says little; the loss decides.
+LEAST_ROWS_PER_CLUSTER = 3
+# Neighbours by distance rather than by direction where there are fewer directions than this: in a plane, clusters that
+# lie behind each other have the same direction.
+LEAST_DIRECTIONS_FOR_COSINE = 16
+
+# --- Components -------------------------------------------------------------------------------------------------------
+
+# More components made no better clusters on 2048 ResNet features.
+COMPONENTS = 256
+# K clusters span K - 1 directions; twice as many leave room for those that vary more than the clusters do.
+COMPONENTS_PER_CLUSTER = 2
+# Projecting narrower rows takes more time than it saves, and its memory begins to count.
+LEAST_REDUCTION = 4
+# Rows on which components are found; on more rows, neighbours and clusters came out the same.
+ROWS_FOR_COMPONENTS = 2000
+
+
+def components_for(n_features: int, n_clusters: int) -> int:
+    """Return ``n_components="auto"``; 0 if the rows are narrow enough as they are.
+
+    Examples
+    --------
+    >>> components_for(2048, n_clusters=10), components_for(784, n_clusters=10)
+    (256, 0)
+    """
+    count = max(COMPONENTS, COMPONENTS_PER_CLUSTER * n_clusters)
+    return count if n_features >= LEAST_REDUCTION * count else 0
+
+
+# --- Crowded clusters and starts --------------------------------------------------------------------------------------
+
+# Rows on which variances along principal directions are measured: eigenvalues of 1000 rows take 0.2 s.
+ROWS_FOR_SPECTRUM = 1000
+# Directions beyond those that hold this part of the variance are noise.
+PART_THAT_COUNTS = 0.95
+# Two clusters are told apart in one direction. With fewer than so many for each further one, most clusters lie between
+# others, and random heads, which cut the space into slices, do not find them: measured on blobs in 2 to 256 dimensions.
+DIRECTIONS_PER_CLUSTER = 4
+# Random heads beside labels only have to tell clusters apart that no label names.
+SIZE_BESIDE_LABELS = 0.01
+# K-means finds the centres of a start on so many rows for each cluster,
+SAMPLE_PER_CLUSTER = 50
+# but not on more than this many bytes hold,
+SAMPLE_BYTES = 64 << 20
+# unless these would be too few to choose from.
+LEAST_PER_CLUSTER = 4
+# Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
+STEEPEST = 100.0
+
+
+def directions_in(variances: NDArray[np.float64]) -> int:
+    """Return the smallest number of directions that hold nearly all of the variance, given the largest first."""
+    parts = np.cumsum(variances)
+    return 1 + int(np.searchsorted(parts, PART_THAT_COUNTS * parts[-1]))
+
+
+def is_crowded(n_directions: int, n_clusters: int) -> bool:
+    """Tell whether clusters must share directions. Then heads start from K-means, with less decay.
+
+    Examples
+    --------
+    >>> is_crowded(2, n_clusters=10), is_crowded(60, n_clusters=10)
+    (True, False)
+    """
+    return n_directions < DIRECTIONS_PER_CLUSTER * (n_clusters - 2)
+
+
+def sample_for_kmeans(n_features: int, n_clusters: int) -> int:
+    """Return the number of rows on which K-means finds the centres of a start."""
+    affordable = SAMPLE_BYTES // (n_features * np.dtype(np.float64).itemsize)
+    wanted = min(SAMPLE_PER_CLUSTER * n_clusters, affordable)
+    return max(ROWS_FOR_SPECTRUM, wanted, LEAST_PER_CLUSTER * n_clusters)
+
+
+def steepness_for(inertia: float, n_directions: int) -> float:
+    """Return how steep a head around K-means' centres is, given the mean squared distance to them.
+
+    For round clusters of variance v in every direction, 1/v is right. Softer heads can still be moved by training,
+    and the more directions there are, the farther apart the centres and the surer the heads: hence the root.
+    """
+    width = inertia / n_directions
+    return min(1 / (float(np.sqrt(n_directions)) * width), STEEPEST) if width > 0 else STEEPEST
+
+
+# --- Weight decay and steps -------------------------------------------------------------------------------------------
+
+# Decay per standard deviation along the leading directions: chosen on eight files from 4 to 2048 dimensions.
+DECAY_PER_DEVIATION = 0.045
+# K clusters are told apart along K - 1 directions; beyond some, the mean hardly changes.
+MOST_DIRECTIONS = 20
+# Each cluster is taught by its share of the rows, while the decay does not depend on it. The multiple above was chosen
+# with ten clusters; with more, the decay must fall as the share does.
+CLUSTERS_OF_THE_CHOICE = 10
+# Crowded clusters: decay times the squared weights of a head around K-means' centres. More melted good starts.
+CROWDED_PENALTY = 0.3
+# Labels keep heads from saturating on a wrong answer, so the decay only has to regularise.
+DECAY_BESIDE_LABELS = 0.25
+# Steps beside labels: K / v is half of what is stable at the start, with v the variance along the leading direction;
+# beyond so many classes it would be too much later, when two classes share all points.
+MOST_CLASSES_FOR_STEPS = 8
+
+
+def decay_for(variances: NDArray[np.float64], n_clusters: int, *, squared_weights: float | None = None) -> float:
+    """Return ``weight_decay="auto"``.
+
+    The larger the features along the directions that tell clusters apart, the smaller the weights that do it, and the
+    larger the decay that keeps their softmax from saturating too early. The number of features says little about
+    that: a whitened matrix has many columns and no leading direction.
+
+    Parameters
+    ----------
+    variances : ndarray
+        Along the principal directions of standardised rows, largest first.
+    n_clusters : int
+        Number of clusters.
+    squared_weights : float, optional
+        Where clusters are crowded: the squared weights of a head around K-means' centres. Crowded clusters are close
+        to each other, and only large weights tell them apart.
+    """
+    leading = variances[: min(max(n_clusters - 1, 1), MOST_DIRECTIONS)]
+    share = min(1.0, CLUSTERS_OF_THE_CHOICE / n_clusters)
+    decay = float(DECAY_PER_DEVIATION * np.sqrt(leading.mean()) * share)
+    return min(decay, CROWDED_PENALTY / squared_weights) if squared_weights else decay
+
+
+# --- Neighbours -------------------------------------------------------------------------------------------------------
+
+# Five to twenty neighbours did equally well.
+NEIGHBORS = 10
+# In many directions a few rows can be divided in any way, and neighbours keep heads from it; where clusters are crowded
+# into few directions, neighbours of a few rows only blur the borders.
+LEAST_ROWS, LEAST_CROWDED_ROWS = 100, 1000
+# Above, the graph's memory begins to count.
+MOST_ROWS = 500_000
+# Up to so many rows all pairs are compared; of more rows, each is compared with about so many in the cells around it,
+# which finds nine in ten of the nearest ten.
+MOST_ROWS_FOR_ALL_PAIRS = 10_000
+ROWS_COMPARED = 5000
+# A thread holds the similarities of two cells at once: few enough to stay in its cache.
+ROWS_IN_CELL = 256
+# Many equal rows share a cell, which is cut into pieces of this size.
+LARGEST_CELL = 1024
+# Cells are found by some rounds of K-means on so many rows for each.
+SAMPLE_IN_CELL = 40
+ROUNDS_FOR_CELLS = 4
+
+
+def neighbors_for(n_rows: int, *, crowded: bool) -> int:
+    """Return ``n_neighbors="auto"`` for dense rows in memory; 0 for none.
+
+    Examples
+    --------
+    >>> neighbors_for(2000, crowded=False), neighbors_for(50, crowded=False), neighbors_for(500, crowded=True)
+    (10, 0, 0)
+    """
+    least = LEAST_CROWDED_ROWS if crowded else LEAST_ROWS
+    return NEIGHBORS if least <= n_rows <= MOST_ROWS else 0
+
+
+# --- Columns and rows that stand out ----------------------------------------------------------------------------------
+
+# Columns are scaled one by one where the largest deviation is so many times the median one: 388 for wine and 7829 for
+# breast cancer, whose columns are in different units; at most 9 for pixels, digits and embeddings.
+UNLIKE_COLUMNS = 20.0
+# Rows at so many times the median distance from the middle take no part in the fit; 15 is the most on clean data,
+FAR = 30.0
+# unless they are more than this part of the rows.
+MOST_FAR = 0.01
+# Rows whose distances to their neighbours are measured at once: they stay in the cache.
+ROWS_FOR_OUTLIERS = 1024
+
+
+def needs_column_scaling(deviations: NDArray[np.float64]) -> bool:
+    """Tell whether columns seem to be in different units, so that ``scale="auto"`` scales each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> needs_column_scaling(np.array([1.0, 2.0, 300.0])), needs_column_scaling(np.array([1.0, 2.0, 3.0]))
+    (True, False)
+    """
+    varying = deviations[deviations > 0]
+    return len(varying) > 1 and bool(varying.max() > UNLIKE_COLUMNS * np.median(varying))
+
+
+# --- Doubt ------------------------------------------------------------------------------------------------------------
+
+# A cluster with less than this part of the rows expected of it is tiny.
+TINY_PART = 0.15
+# Where nothing is expected, one with fewer rows than this is.
+TINY_ROWS = 5
+# Below this mean adjusted Rand index between candidates, the clusters are one of many possible answers.
+LOW_AGREEMENT = 0.45
+# Among at least so many candidates, one should agree with the chosen one.
+FEW_AGREE = 5
+# A mean confidence this part of the way from a guess (1/K) to certainty: the prediction ignores the features.
+LOW_CONFIDENCE = 0.1
+
+# --- Memory -----------------------------------------------------------------------------------------------------------
+
+# Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
+BLOCK_BYTES = 16 << 20
+# Files larger than memory: with fewer rows at hand, batches would be far from random.
+LEAST_ROWS_IN_MEMORY = 1000
+# Labelled rows that are kept while others are read from a file may take one part in so many of the memory.
+PARTS_OF_MEMORY_FOR_LABELS = 4

@@ -1,0 +1,139 @@
+"""What every estimator with a fitted softmax head can do, whether it was fitted with labels or without."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from cceclust.errors import ClusteringWarning, InputError
+from cceclust.training.engine import EpochReport
+from cceclust.training.fit import Fit
+from cceclust.training.heads import row_logits
+from cceclust.training.pieces import PieceTrainer
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, computing_dtype, in_memory
+from cceclust.training.settings import FitSettings
+
+__all__ = ["SoftmaxEstimator", "draw_seed", "progress_for", "warn_of"]
+
+
+class SoftmaxEstimator(BaseEstimator):
+    """A head that is fitted elsewhere: its attributes, and predictions with it."""
+
+    n_features_in_: int
+    random_state: Any
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each class or cluster for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows sum to 1.
+        """
+        return np.asarray(softmax(self._logits(X), axis=1))
+
+    def _logits(self, X: Any) -> NDArray[Any]:
+        """Return the logits of each row; fitting and predicting cut rows alike, so they agree to the bit."""
+        check_is_fitted(self)
+        rows = self._as_rows(X, reset=False)
+        with threadpool_limits(1, user_api="blas"):
+            return np.concatenate([logits for _, logits in row_logits(self.coef_, self.intercept_, rows)])
+
+    def _as_rows(self, X: Any, *, reset: bool) -> Rows:
+        """Check X as scikit-learn does; rows of a file pass as they are.
+
+        While fitting, what is not finite is found later, in the first pass over the rows.
+        """
+        if isinstance(X, ArrayRows | FileRows | SparseRows):
+            if not reset and X.shape[1] != self.n_features_in_:
+                raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
+            self.n_features_in_ = X.shape[1]
+            return X
+        # Lists have Python's precision; arrays of whole numbers or float16 need no more than float32.
+        dtype = getattr(X, "dtype", np.dtype(np.float64))
+        is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
+        types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
+        checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
+        return in_memory(checked)
+
+    def _keep(self, fit: Fit) -> None:
+        """Set the fitted attributes."""
+        self.coef_, self.intercept_ = fit.coef, fit.intercept
+        self.prediction_ = fit.prediction
+        self.losses_, self.loss_ = fit.losses, fit.loss
+        self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
+        self.n_iter_ = fit.loss_curves.shape[1]
+        self.converged_ = fit.converged
+        self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
+        self.candidates_: dict[str, float] | None = None
+        self.modularity_: float | None = None
+        self.chosen_: str | None = None
+        if fit.choice is not None:
+            self.candidates_ = fit.choice.scores
+            self.modularity_ = float(fit.choice.modularities[fit.choice.best])
+            self.chosen_ = fit.choice.names[fit.choice.best]
+        self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
+        self.columns_scaled_, self.outlier_score_ = fit.columns_scaled, fit.outlier_scores
+        self.problems_ = fit.problems
+        self._standardization = fit.standardization
+        self._pieces: PieceTrainer | None = None
+
+    def _pieces_so_far(self, rows: Rows, settings: FitSettings, **options: Any) -> PieceTrainer:
+        """Return the training that goes on: that of earlier pieces, of a fit, or a new one."""
+        so_far: PieceTrainer | None = getattr(self, "_pieces", None)
+        if so_far is not None:
+            return so_far
+        seed = draw_seed(self.random_state)
+        if hasattr(self, "coef_"):
+            return PieceTrainer.resume(
+                self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed
+            )
+        return PieceTrainer.begin(rows, settings, seed=seed, **options)
+
+    def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
+        """Set the attributes that a piece of the data changes."""
+        self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
+        self.coef_, self.intercept_ = pieces.raw_head(best)
+        self.losses_ = np.asarray(pieces.running_losses)
+        self.loss_ = float(self.losses_[best])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def draw_seed(random_state: Any) -> int:
+    """Turn scikit-learn's `random_state` into the seed of a fit."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def warn_of(problems: list[str]) -> None:
+    """Warn the caller of `fit` of everything that makes clusters doubtful."""
+    for problem in problems:
+        warnings.warn(problem, ClusteringWarning, stacklevel=3)
+
+
+def progress_for(on_epoch: Callable[[EpochReport], None] | None, verbose: int) -> Callable[[EpochReport], None] | None:
+    """Return what is called after each epoch: what was given, or a line on stderr if `verbose`."""
+    return on_epoch or (print_epoch if verbose else None)
+
+
+def print_epoch(report: EpochReport) -> None:
+    """Print the progress of a verbose fit."""
+    print(f"epoch {report.epoch}/{report.max_epochs}: lowest loss {report.losses.min():.6f}", file=sys.stderr)

@@ -1,0 +1,166 @@
+"""One pass over the rows for labels and probabilities, and what can be seen of a bad clustering without true labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.training.heads import row_logits
+from cceclust.training.rows import Rows
+
+__all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to try about clusters that are empty, that are tiny, or that hardly depend on the features."""
+
+    empty: str
+    tiny: str
+    unsure: str
+
+
+HEAD_ADVICE = Advice(
+    empty="try another fairness, a lower weight_decay, or fewer clusters",
+    tiny="try another fairness, ask for fewer clusters, or pass the proportions you expect as prior",
+    unsure="lower weight_decay, or check that the features vary at all",
+)
+NETWORK_ADVICE = Advice(
+    empty="train for longer, try another fairness, a lower learning rate, or another seed",
+    tiny="train for longer, try another fairness, or ask for fewer clusters",
+    unsure="train for longer, or raise the learning rate",
+)
+STILL_FALLING = "the loss was still falling when training stopped; raise max_epochs"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a head says of rows.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+    probabilities : ndarray of shape (n_samples, n_clusters), float32
+        The probability of each cluster.
+    """
+
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float32]
+
+    def sizes(self, sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the number of rows in each cluster, or their weight."""
+        return np.bincount(self.labels, sample_weight, minlength=self.probabilities.shape[1])
+
+    def shares(self, sample_weight: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Return the part of the rows in each cluster."""
+        sizes = self.sizes(sample_weight).astype(np.float64)
+        return np.asarray(sizes / sizes.sum())
+
+    def mean_confidence(self, sample_weight: NDArray[Any] | None = None) -> float:
+        """Return the mean of each row's largest probability."""
+        return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
+
+
+def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Prediction:
+    """Predict all rows in one pass.
+
+    Raises
+    ------
+    InputError
+        If a logit is not finite, with the number of the first such row.
+    """
+    probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
+    labels = np.empty(rows.shape[0], np.int64)
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+        for where, logits in row_logits(coef, intercept, rows):
+            is_finite = np.isfinite(logits).all(axis=1)
+            if not is_finite.all():
+                row = where.start + int(np.argmin(is_finite))
+                raise InputError(
+                    f"row {row} contains NaN, infinity or values too large for the model; remove or impute such rows"
+                )
+            labels[where] = logits.argmax(axis=1)
+            logits -= logits.max(axis=1, keepdims=True)
+            np.exp(logits, out=logits)
+            logits /= logits.sum(axis=1, keepdims=True)
+            probabilities[where] = logits
+    return Prediction(labels, probabilities)
+
+
+def find_problems(
+    sizes: NDArray[Any],
+    prior: NDArray[Any] | None,
+    mean_confidence: float,
+    *,
+    agreement: float | None,
+    converged: bool,
+    n_candidates: int = 1,
+    n_agreeing: int | None = None,
+    advice: Advice = HEAD_ADVICE,
+) -> list[str]:
+    """Return a sentence for everything that makes a clustering doubtful.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_clusters,)
+        Number of rows in each cluster, or their weight.
+    prior : ndarray of shape (n_clusters,) or None
+        Expected part of each cluster; None if the data decide on it.
+    mean_confidence : float
+        Mean of the largest probability of each row.
+    agreement : float or None
+        Mean adjusted Rand index between the restarts.
+    converged : bool
+        Whether the loss had stopped falling.
+    n_candidates, n_agreeing : int
+        Number of candidates, and of those that found the chosen clusters.
+    advice : Advice
+        What to try.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_problems(np.array([9, 0]), np.array([0.5, 0.5]), 0.9, agreement=None, converged=True)
+    ['1 of 2 clusters is empty; try another fairness, a lower weight_decay, or fewer clusters']
+    """
+    problems = []
+    n_clusters, n_samples = len(sizes), sizes.sum()
+    if prior is None:
+        empty, expected = int((sizes == 0).sum()), f"{choices.TINY_ROWS} rows"
+        tiny = (
+            int(((sizes > 0) & (sizes < choices.TINY_ROWS)).sum()) if n_samples > choices.TINY_ROWS * n_clusters else 0
+        )
+    else:
+        empty, expected = int(((sizes == 0) & (prior > 0)).sum()), f"{choices.TINY_PART:.0%} of the expected rows"
+        tiny = int(((sizes > 0) & (sizes < choices.TINY_PART * prior * n_samples)).sum())
+    if empty:
+        verb = "is" if empty == 1 else "are"
+        problems.append(f"{empty} of {n_clusters} clusters {verb} empty; {advice.empty}")
+    if tiny:
+        verb = "holds" if tiny == 1 else "hold"
+        problems.append(f"{tiny} of {n_clusters} clusters {verb} less than {expected}; {advice.tiny}")
+    if mean_confidence < 1 / n_clusters + choices.LOW_CONFIDENCE * (1 - 1 / n_clusters):
+        problems.append(
+            f"the mean confidence is {mean_confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the "
+            f"prediction ignores the features; {advice.unsure}"
+        )
+    if agreement is not None and agreement < choices.LOW_AGREEMENT:
+        problems.append(
+            f"the restarts disagree (mean pairwise ARI {agreement:.2f}): these clusters are one of many possible "
+            "answers; try another number of clusters, more restarts, or better features"
+        )
+    elif n_agreeing == 1 and n_candidates >= choices.FEW_AGREE:
+        problems.append(
+            f"no other of {n_candidates} candidates found these clusters: look at a report before you rely on them, or "
+            "try another number of clusters"
+        )
+    if not converged:
+        problems.append(STILL_FALLING)
+    return problems

@@ -1,0 +1,154 @@
+"""Learning from labelled rows: cross-entropy against given distributions, beside an objective that needs no labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
+
+__all__ = ["LabelledRows", "Supervision", "labelled_rows"]
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Labelled rows in memory, some of which join every batch.
+
+    A batch of a few hundred rows holds two or three labelled ones where one in a hundred is labelled: their gradient
+    alone would be mostly noise.
+
+    Attributes
+    ----------
+    matrix : ndarray or CSR matrix
+        Holds the rows, perhaps among others.
+    positions : ndarray of shape (n_labelled,)
+        Where they are in it.
+    weights : ndarray of shape (n_labelled,)
+        Weight of each.
+    """
+
+    matrix: Any
+    positions: NDArray[np.intp]
+    weights: NDArray[Any]
+
+    def draw(self, most: int, generator: np.random.Generator) -> NDArray[np.intp]:
+        """Return which of them a batch gets: all, or a random selection where there are more than `most`."""
+        if len(self.positions) <= most:
+            return np.arange(len(self.positions))
+        return generator.choice(len(self.positions), most, replace=False)
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """The mean cross-entropy of predictions against given distributions, as a part of the loss.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_labelled,)
+        Numbers of the labelled rows in the whole data, ascending.
+    targets : ndarray of shape (n_labelled, n_clusters)
+        The distribution y given for each of them.
+    collision : bool
+        Minimise collision cross-entropy H₂(y, σ) = −ln Σ_k y_k σ_k or else by Shannon's H(y, σ) = −Σ_k y_k ln σ_k.
+        The two are the same where y is one-hot.
+    weight : float
+        Weight of this mean loss beside that of an objective that needs no labels.
+    joining : LabelledRows or None
+        Labelled rows that join every batch; None if batches consist of labelled rows alone.
+    """
+
+    rows: NDArray[np.intp]
+    targets: NDArray[Any]
+    collision: bool = True
+    weight: float = 1.0
+    joining: LabelledRows | None = None
+
+    def only_labelled(self, sample_weight: NDArray[Any]) -> NDArray[Any]:
+        """Return the weights of labelled rows, and 0 for all others."""
+        weights = np.zeros_like(sample_weight)
+        weights[self.rows] = sample_weight[self.rows]
+        return weights
+
+    def to_gradient(
+        self, probabilities: NDArray[Any], labelled: NDArray[np.intp], weights: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss.
+
+        Parameters
+        ----------
+        probabilities : ndarray of shape (n_restarts, n_clusters, n_points)
+            Predictions σ.
+        labelled : ndarray of shape (n_points,)
+            Which of the labelled rows they are for.
+        weights : ndarray of shape (n_points,)
+            Weights that sum to 1.
+        """
+        targets = np.ascontiguousarray(self.targets[labelled].T)
+        losses = self._losses(probabilities, targets, weights)
+        # By the logits: σ − q, where q ∝ y·σ for collision cross-entropy and q = y for Shannon's.
+        learned = np.broadcast_to(targets, probabilities.shape)
+        if self.collision:
+            shared = targets * probabilities
+            collision = shared.sum(axis=1, keepdims=True)
+            # Where the prediction of the labelled class underflowed to 0, pull it back as Shannon's would.
+            learned = np.divide(shared, collision, out=learned.copy(), where=collision > 0)
+        probabilities -= learned
+        probabilities *= probabilities.dtype.type(self.weight) * weights
+        return losses
+
+    def losses(self, probabilities: NDArray[Any], rows: NDArray[np.intp], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return each restart's loss on the labelled ones among some rows.
+
+        Parameters
+        ----------
+        probabilities : ndarray of shape (n_restarts, n_clusters, n_points)
+            Predictions σ.
+        rows : ndarray of shape (n_points,)
+            Numbers of the rows in the whole data.
+        weights : ndarray of shape (n_points,)
+            Weight of each row.
+        """
+        _, among, labelled = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
+        if len(labelled) == 0:
+            return np.zeros(len(probabilities))
+        shares = weights[among] / weights[among].sum()
+        return self._losses(probabilities[:, :, among], self.targets[labelled].T, shares)
+
+    def _losses(self, probabilities: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the weighted mean cross-entropy of each restart."""
+        floor = np.finfo(probabilities.dtype).tiny
+        if self.collision:
+            rowwise = -np.log(np.maximum((targets * probabilities).sum(axis=1), floor))
+        else:
+            rowwise = -xlogy(targets, np.maximum(probabilities, floor)).sum(axis=1)
+        return np.asarray(self.weight * (rowwise @ weights), np.float64)
+
+
+def labelled_rows(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any]) -> LabelledRows:
+    """Return the labelled rows; those of a file larger than memory are read once and kept.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    labelled : ndarray of shape (n_labelled,)
+        Numbers of the labelled ones, ascending.
+    weights : ndarray of shape (n_labelled,)
+        Their weights.
+    """
+    if isinstance(rows, ArrayRows | SparseRows):
+        return LabelledRows(rows.matrix, labelled, weights)
+    assert isinstance(rows, FileRows)
+    affordable = rows.rows_in_memory // choices.PARTS_OF_MEMORY_FOR_LABELS
+    if len(labelled) > affordable:
+        raise InputError(
+            f"{len(labelled):,} labelled rows do not fit into memory beside the others: there is room for "
+            f"{affordable:,}; allow more memory"
+        )
+    return LabelledRows(rows.take(labelled).astype(rows.dtype), np.arange(len(labelled)), weights)

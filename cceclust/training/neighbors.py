@@ -1,0 +1,329 @@
+"""Nearest neighbours of every row by the cosine of centred rows, or by distance.
+
+Wide rows are first projected onto their leading principal components, where most of the distances live. Of a few
+thousand rows, all pairs are compared. More rows are sorted into cells around some centres, and the rows of a cell are
+compared with those of the cells nearest to it, so that the time grows with the number of rows and not with its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from cceclust import choices
+from cceclust.compiled import compiled
+from cceclust.errors import InputError
+from cceclust.training.rows import in_memory
+from cceclust.training.spectrum import leading_axes
+from cceclust.validation import check_count, thread_count
+
+__all__ = ["as_neighbors", "nearest_neighbors"]
+
+
+def nearest_neighbors(
+    X: Any,
+    n_neighbors: int = 10,
+    *,
+    metric: Literal["cosine", "euclidean"] = "cosine",
+    n_components: int = choices.COMPONENTS,
+    n_compared: int | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    on_block: Callable[[int, int], None] | None = None,
+) -> NDArray[np.int32]:
+    """Find the rows whose centred direction is closest to that of each row, or the rows that are closest themselves.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Features.
+    n_neighbors : int, default=10
+        Neighbours a row; the row itself is not one of them.
+    metric : {"cosine", "euclidean"}, default="cosine"
+        What is near: a similar direction from the mean of all rows, or a small distance. In a few dimensions, where
+        most clusters lie between others and share their direction with them, only the distance tells them apart.
+    n_components : int, default=256
+        Rows with more features than this are projected onto so many principal components first.
+    n_compared : int, optional
+        Rows that each row is compared with, at least: those of the cells nearest to it. By default all rows if there
+        are up to 10,000, and else 5,000, which misses few of the nearest (benchmarks/neighbors.py tells how many).
+    random_state : int, default=0
+        Decides the samples that components and cells are found on.
+    n_jobs : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+    on_block : callable, optional
+        Called with the number of rows done and the number of all rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+        Row numbers, the nearest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cceclust import nearest_neighbors
+    >>> X = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.2], [-1.0, -0.2]])
+    >>> nearest_neighbors(X, 1).ravel()
+    array([1, 0, 3, 2], dtype=int32)
+    """
+    X = X if sparse.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise InputError(f"X has shape {X.shape}; expected (n_samples, n_features) with at least one feature")
+    # Of whole numbers, too, the components are fractions.
+    rows = in_memory(X)
+    X = rows.matrix.astype(rows.dtype, copy=False)
+    n_samples = X.shape[0]
+    check_count(n_components, "n_components", 1)
+    check_count(n_neighbors, "n_neighbors", 1)
+    if n_neighbors >= n_samples:
+        raise InputError(f"n_neighbors={n_neighbors}; expected fewer than the {n_samples} rows")
+    if n_compared is not None:
+        check_count(n_compared, "n_compared", 1)
+    if metric not in ("cosine", "euclidean"):
+        raise InputError(f"metric={metric!r}; expected 'cosine' or 'euclidean'")
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+        directions = comparable_rows(X, n_components, random_state, metric)
+        # Compiled code finds no neighbour of NaN, and would leave its place to chance.
+        refuse_what_is_not_finite(directions)
+        if n_compared is None:
+            n_compared = n_samples if n_samples <= choices.MOST_ROWS_FOR_ALL_PAIRS else choices.ROWS_COMPARED
+        # The row itself is one of those it is compared with.
+        n_compared = max(n_compared, n_neighbors + 1)
+        if n_compared >= n_samples:
+            cells = consecutive_cells(n_samples)
+        else:
+            cells = cells_around_centres(directions, random_state, pool, metric)
+        sorted_directions = directions[cells.order]
+        sorted_targets = as_targets(sorted_directions, metric)
+        neighbors = np.empty((n_samples, n_neighbors), np.int32)
+
+        def search(number: int) -> int:
+            cell = slice(*cells.starts[number : number + 2])
+            found = np.empty((cell.stop - cell.start, n_neighbors), np.int32)
+            best = np.full(found.shape, -np.inf, np.float32)
+            for other in cells.nearest(number, n_compared):
+                first, last = cells.starts[other : other + 2]
+                similarities = sorted_directions[cell] @ sorted_targets[first:last].T
+                keep_most_similar(similarities, cell.start, first, best, found)
+            neighbors[cells.order[cell]] = cells.order[found]
+            return len(found)
+
+        done = 0
+        for count in pool.map(search, range(len(cells.starts) - 1)):
+            done += count
+            if on_block is not None:
+                on_block(done, n_samples)
+    return neighbors
+
+
+def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -> NDArray[np.float32]:
+    """Return the rows centred, projected if they are wide, and scaled: to length 1, or all by one number.
+
+    For distances, a last column of ones is added; see :func:`as_targets`.
+    """
+    n_samples, n_features = X.shape
+    if n_features > n_components:
+        # The sample's mean stands for that of all rows, too, as its components do.
+        sample = np.random.default_rng(random_state).permutation(n_samples)[: choices.ROWS_FOR_COMPONENTS]
+        sampled = X[np.sort(sample)]
+        dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
+        refuse_what_is_not_finite(dense)
+        mean = dense.mean(axis=0)
+        rows, centre = project(X, leading_axes(dense - mean, n_components, random_state), mean)
+    else:
+        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        centre = rows.mean(axis=0, dtype=np.float64)
+    if metric == "euclidean":
+        return np.hstack([as_one_scale(rows, centre), np.ones((n_samples, 1), np.float32)])
+    directions = np.empty(rows.shape, np.float32)
+    for start in range(0, n_samples, choices.ROWS_IN_CELL):
+        block = rows[start : start + choices.ROWS_IN_CELL] - centre
+        # Scaled by the largest value first, squares neither overflow nor vanish.
+        block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
+        directions[start : start + choices.ROWS_IN_CELL] = as_unit_length(block)
+    return directions
+
+
+def as_one_scale(rows: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the rows centred and divided by the median of their largest values, so that squares stay in range."""
+    scaled = rows - centre
+    sizes = np.abs(scaled).max(axis=1)
+    scaled /= np.median(sizes) or sizes.max() or 1.0
+    return scaled.astype(np.float32)
+
+
+def as_targets(rows: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
+    """Return what rows are multiplied with: for distances ``y, −‖y‖²/2``, so that x, 1 gives −‖x − y‖²/2 + ‖x‖²/2."""
+    if metric == "cosine":
+        return rows
+    targets = rows.copy()
+    targets[:, -1] = -0.5 * (rows[:, :-1] ** 2).sum(axis=1)
+    return targets
+
+
+def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return the rows along the axes, and what is left to subtract from them."""
+    columns = axes.T.astype(X.dtype)
+    if sparse.issparse(X):
+        # Most of their values are 0, so they are not far from it; centred, they would be dense.
+        return np.asarray(X @ columns), axes @ mean
+    # Far from zero, sums would be rounded by more than rows differ.
+    origin = mean.astype(X.dtype)
+    rows = np.empty((X.shape[0], len(axes)), X.dtype)
+    for where, block in in_memory(X).blocks():
+        rows[where] = (block - origin) @ columns
+    return rows, axes @ (mean - origin)
+
+
+def refuse_what_is_not_finite(rows: NDArray[Any]) -> None:
+    """Raise if there is NaN or infinity in some rows."""
+    if not np.isfinite(rows).all():
+        raise InputError("features contain NaN or infinity; remove or impute these rows")
+
+
+def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows divided by their lengths; zeros stay zeros."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows sorted into cells of a few hundred.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_samples,)
+        Row numbers, cell by cell.
+    starts : ndarray of shape (n_cells + 1,)
+        Where in `order` each cell starts, and where the last ends.
+    centres : ndarray of shape (n_cells, n_components) or None
+        By which cells are near to each other; None if each is compared with all.
+    targets : ndarray of shape (n_cells, n_components) or None
+        What a centre is multiplied with to compare it with the others.
+    """
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    centres: NDArray[np.float32] | None = None
+    targets: NDArray[np.float32] | None = None
+
+    def nearest(self, cell: int, n_rows: int) -> NDArray[np.intp]:
+        """Return the cells to compare one with: the nearest that hold so many rows together, or all."""
+        if self.centres is None or self.targets is None:
+            return np.arange(len(self.starts) - 1)
+        others = np.argsort(-(self.targets @ self.centres[cell]), kind="stable")
+        return others[: np.searchsorted(np.cumsum(np.diff(self.starts)[others]), n_rows) + 1]
+
+
+def consecutive_cells(n_samples: int) -> Cells:
+    """Return cells of successive rows, each to be compared with all."""
+    return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, choices.ROWS_IN_CELL), n_samples))
+
+
+def cells_around_centres(
+    directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor, metric: str
+) -> Cells:
+    """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
+    n_samples, n_centres = len(directions), max(1, len(directions) // choices.ROWS_IN_CELL)
+    drawn = np.random.default_rng(random_state).permutation(n_samples)[: choices.SAMPLE_IN_CELL * n_centres]
+    sample = directions[drawn]
+    centres = sample[:n_centres]
+    for _ in range(choices.ROUNDS_FOR_CELLS):
+        members = (nearest_centres(sample, as_targets(centres, metric), pool), np.arange(len(sample)))
+        sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
+        centres = as_unit_length(sums) if metric == "cosine" else as_means(sums, centres)
+    centre_of_row = nearest_centres(directions, as_targets(centres, metric), pool)
+    order = np.argsort(centre_of_row, kind="stable")
+    ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
+    # Many equal rows share a centre; cut into pieces, they need no more memory than others.
+    starts = np.concatenate(
+        [np.arange(start, end, choices.LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
+    )
+    chosen = centres[centre_of_row[order[starts]]]
+    return Cells(order, np.append(starts, n_samples), chosen, as_targets(chosen, metric))
+
+
+def as_means(sums: NDArray[np.float32], before: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the means of cells, whose last column counts their rows; an empty cell stays where it was."""
+    counts = sums[:, -1:]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), before).astype(np.float32)
+
+
+def nearest_centres(
+    rows: NDArray[np.float32], centres: NDArray[np.float32], pool: ThreadPoolExecutor
+) -> NDArray[np.intp]:
+    """Return the number of the centre in the most similar direction to each row."""
+
+    def nearest(start: int) -> NDArray[np.intp]:
+        return np.asarray((rows[start : start + choices.ROWS_IN_CELL] @ centres.T).argmax(axis=1))
+
+    return np.concatenate(list(pool.map(nearest, range(0, len(rows), choices.ROWS_IN_CELL))))
+
+
+@compiled(error_model="numpy")
+def keep_most_similar(
+    similarities: NDArray[np.float32],
+    first_row: int,
+    first_other: int,
+    best: NDArray[np.float32],
+    neighbors: NDArray[np.int32],
+) -> None:
+    """Merge rows' similarities to some others into the best so far (IN and OUT), passing over each row itself."""
+    n_neighbors = neighbors.shape[1]
+    for i in range(similarities.shape[0]):
+        row, highest, found = similarities[i], best[i], neighbors[i]
+        lowest = highest[n_neighbors - 1]
+        for j in range(row.shape[0]):
+            if row[j] > lowest and first_other + j != first_row + i:
+                place = n_neighbors - 1
+                while place > 0 and row[j] > highest[place - 1]:
+                    highest[place] = highest[place - 1]
+                    found[place] = found[place - 1]
+                    place -= 1
+                highest[place] = row[j]
+                found[place] = first_other + j
+                lowest = highest[n_neighbors - 1]
+
+
+def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:
+    """Return a graph as an array of neighbours.
+
+    Parameters
+    ----------
+    graph : array-like of shape (n_samples, n_neighbors) or sparse matrix of shape (n_samples, n_samples)
+        Row numbers, or a graph like those of :func:`sklearn.neighbors.kneighbors_graph`.
+    n_samples : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+    """
+    if sparse.issparse(graph):
+        matrix = sparse.csr_array(graph)
+        counts = np.unique(np.diff(matrix.indptr))
+        if matrix.shape != (n_samples, n_samples) or len(counts) != 1 or counts[0] == 0:
+            raise InputError(
+                f"neighbors is a sparse matrix of shape {matrix.shape} with {counts[0]} to {counts[-1]} entries a row; "
+                f"expected ({n_samples}, {n_samples}) and the same number in each, at least 1"
+            )
+        graph = matrix.indices.reshape(n_samples, -1)
+    neighbors = np.asarray(graph)
+    if neighbors.ndim != 2 or len(neighbors) != n_samples or neighbors.shape[1] < 1 or neighbors.dtype.kind not in "iu":
+        raise InputError(
+            f"neighbors has shape {neighbors.shape} and type {neighbors.dtype}; expected whole numbers of shape "
+            f"({n_samples}, n_neighbors)"
+        )
+    if neighbors.min() < 0 or neighbors.max() >= n_samples:
+        raise InputError(
+            f"neighbors contains row numbers from {neighbors.min()} to {neighbors.max()}; expected 0 to {n_samples - 1}"
+        )
+    return neighbors.astype(np.intp, copy=False)

@@ -1,0 +1,120 @@
+"""The parameters of a fit, checked once, whichever estimator they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.validation import (
+    as_prior,
+    check_count,
+    check_non_negative,
+    check_positive,
+    thread_count,
+)
+
+__all__ = ["FitSettings"]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit; see :class:`cceclust.CCEClusterer` for the meaning of each parameter."""
+
+    n_clusters: int
+    fairness: float | Literal["auto"] | None = None
+    prior: ArrayLike | Literal["auto"] | None = None
+    weight_decay: float | Literal["auto"] = "auto"
+    learning_rate: float = 0.5
+    learning_rate_schedule: Literal["cosine", "constant"] = "cosine"
+    batch_size: int = 250
+    n_neighbors: int | Literal["auto"] = 0
+    neighbor_weight: float = 1.0
+    init: Literal["auto", "random", "k-means", "graph"] = "auto"
+    graph_candidates: bool = False
+    n_components: int | Literal["auto"] = "auto"
+    n_init: int = 10
+    max_epochs: int | Literal["auto"] = "auto"
+    tol: float = 1e-4
+    standardize: bool = True
+    scale: Literal["auto", "overall", "columns"] = "overall"
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, n_clusters: int) -> Self:
+        """Take the parameters of an estimator; those that it does not have keep their defaults."""
+        given: dict[str, Any] = {field.name: getattr(estimator, field.name, field.default) for field in fields(cls)}
+        return cls(**{**given, "n_clusters": n_clusters})
+
+    def __post_init__(self) -> None:
+        check_count(self.n_clusters, "n_clusters", 1)
+        check_count(self.n_init, "n_init", 1)
+        check_count(self.batch_size, "batch_size", 1)
+        check_non_negative(self.tol, "tol")
+        check_positive(self.learning_rate, "learning_rate")
+        check_non_negative(self.neighbor_weight, "neighbor_weight")
+        check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
+        check_one_of(self.scale, "scale", ("auto", "overall", "columns"))
+        check_one_of(self.init, "init", ("auto", "random", "k-means", "graph"))
+        if self.fairness is not None and self.fairness != "auto":
+            check_non_negative(self.fairness, "fairness")
+        if self.weight_decay != "auto":
+            check_non_negative(self.weight_decay, "weight_decay")
+        if self.n_components != "auto":
+            check_count(self.n_components, "n_components", 0)
+        if self.n_neighbors != "auto":
+            check_count(self.n_neighbors, "n_neighbors", 0)
+        if self.max_epochs != "auto":
+            check_count(self.max_epochs, "max_epochs", 1)
+        thread_count(self.n_jobs)
+        if not self.has_free_prior and self.prior is not None:
+            self.prior_parts(np.dtype(np.float64))
+
+    @property
+    def fixed_fairness(self) -> float | None:
+        """The fairness of all heads; None if each has its own, or the method has none."""
+        return None if self.fairness is None or self.fairness == "auto" else float(self.fairness)
+
+    @property
+    def has_free_prior(self) -> bool:
+        """Whether the parts of the clusters are left to the data."""
+        return isinstance(self.prior, str) and self.prior == "auto"
+
+    @property
+    def mixes_heads(self) -> bool:
+        """Whether heads differ in what is not fixed, and partitions of the graph are candidates beside them."""
+        return self.graph_candidates
+
+    def without_graph(self) -> FitSettings:
+        """Return the settings for data that comes in pieces: all heads alike, and those that would start from a graph
+        start from K-means."""
+        init = "k-means" if self.init == "graph" else self.init
+        fairness = choices.FAIRNESS if self.fairness == "auto" else self.fairness
+        return replace(self, graph_candidates=False, init=init, fairness=fairness)
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads."""
+        return thread_count(self.n_jobs)
+
+    def prior_parts(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the expected part of each cluster, equal ones unless they are given; they sum to 1."""
+        given = None if self.has_free_prior else self.prior
+        return as_prior(given, self.n_clusters).astype(dtype)
+
+    def epochs(self, n_rows: int) -> int:
+        """Return how often each of so many rows is seen at most."""
+        if self.max_epochs == "auto":
+            return choices.epochs_for(n_rows, self.batch_size)
+        return int(self.max_epochs)
+
+
+def check_one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is none of those allowed."""
+    if value not in allowed:
+        listed = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
+        raise InputError(f"{name}={value!r}; expected {listed}")

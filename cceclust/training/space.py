@@ -1,0 +1,119 @@
+"""What heads are trained on: the rows themselves, or their leading principal components."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.training.rows import ArrayRows, Rows
+from cceclust.training.spectrum import leading_axes, sample_rows
+from cceclust.training.standardization import Standardization, fold
+
+__all__ = ["TrainingSpace", "project", "training_space"]
+
+
+@dataclass(frozen=True)
+class TrainingSpace:
+    """Rows to train on, and how to get from their heads to heads for the original rows.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows to train on.
+    standardization : Standardization
+        What is done to these rows, batch by batch.
+    origin : Standardization
+        What is done to the original rows, before `axes` if there are any.
+    axes : ndarray of shape (n_components, n_features) or None
+        The directions onto which the standardised original rows were projected.
+    """
+
+    rows: Rows
+    standardization: Standardization
+    origin: Standardization
+    axes: NDArray[Any] | None = None
+
+    @classmethod
+    def of_rows(cls, rows: Rows, standardization: Standardization) -> TrainingSpace:
+        """Return the space of the rows themselves."""
+        return cls(rows, standardization, standardization)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the original rows."""
+        return len(self.origin.mean)
+
+    def raw_heads(self, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return weights and biases for original rows, of heads that were trained here."""
+        return fold(weights if self.axes is None else weights @ self.axes, biases, self.origin)
+
+
+def training_space(
+    rows: Rows,
+    standardization: Standardization,
+    sample_weight: NDArray[Any],
+    n_components: int | Literal["auto"],
+    n_clusters: int,
+    *,
+    is_centred: bool,
+    seed: int,
+    n_threads: int,
+) -> TrainingSpace:
+    """Return the rows, or their leading principal components where that was asked for or is worthwhile."""
+    if n_components == "auto":
+        # Where rows are not centred, their mean would be the first of the components.
+        suitable = isinstance(rows, ArrayRows) and is_centred
+        n_components = choices.components_for(rows.shape[1], n_clusters) if suitable else 0
+    if not 0 < n_components < rows.shape[1]:
+        return TrainingSpace.of_rows(rows, standardization)
+    if not isinstance(rows, ArrayRows):
+        raise InputError("components need dense features in memory; allow more memory or set n_components=0")
+    return project(rows, standardization, sample_weight, n_components, seed=seed, n_threads=n_threads)
+
+
+def project(
+    rows: ArrayRows,
+    standardization: Standardization,
+    sample_weight: NDArray[Any],
+    n_components: int,
+    *,
+    seed: int,
+    n_threads: int,
+) -> TrainingSpace:
+    """Project standardised rows onto their leading principal components.
+
+    Parameters
+    ----------
+    rows : ArrayRows
+        The features.
+    standardization : Standardization
+        Of the features.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    n_components : int
+        Number of components; there are at most as many as rows.
+    seed : int
+        Decides the sample of rows on which the components are found.
+    n_threads : int
+        How many blocks of rows are projected at the same time. It does not change the result.
+    """
+    sample, weights = sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_COMPONENTS)
+    axes = leading_axes((sample - standardization.mean) * np.sqrt(weights)[:, None], n_components, seed)
+    axes = axes.astype(rows.dtype)
+    matrix = np.empty((rows.shape[0], len(axes)), rows.dtype)
+
+    def project_block(block: tuple[slice, NDArray[Any]]) -> None:
+        where, originals = block
+        matrix[where] = ((originals - standardization.mean) / rows.dtype.type(standardization.scale)) @ axes.T
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for _ in pool.map(project_block, rows.blocks()):
+            pass
+    done = Standardization(np.zeros(len(axes), rows.dtype), 1.0)
+    return TrainingSpace(ArrayRows(matrix), done, standardization, axes)
