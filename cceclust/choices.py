@@ -222,6 +222,36 @@ def neighbors_for(n_rows: int, *, crowded: bool) -> int:
     return NEIGHBORS if least <= n_rows <= MOST_ROWS else 0
 
 
+# --- The number of clusters -------------------------------------------------------------------------------------------
+
+# Partitions to join start with this many times more parts than clusters are thought of,
+FINEST_PARTS = 1.5
+# and resolutions rise by this factor from one to the next: closer steps changed nothing.
+FINER_RESOLUTION = 1.6
+# Borders of a cloud are kept for so many numbers of parts; they are smooth.
+POINTS_OF_CLOUD = 200
+# Neighbours of each row in the search: with fewer, the graph of a single cluster falls apart.
+NEIGHBORS_OF_SEARCH = 15
+# Above, distances in a sample tell nothing of the dimension, and clouds of more dimensions have the same borders.
+MOST_DIMENSIONS = 50
+# The pairs are halved so many times: the agreement of one halving is noisy.
+HALVINGS = 2
+# How much it counts whether halves of the pairs agree: the power that chose best on the files it was chosen on.
+POWER_OF_STABILITY = 0.25
+# Clusters e times as many must save this part more: of two numbers that are as good, the smaller is of more use.
+COST_OF_CLUSTERS = 0.02
+# Clouds without clusters reached scores up to half of this,
+LEAST_SAVED = 0.01
+# and Gaussians of uneven shape scores within a tenth of their twins', where real clusters had twice as much.
+LEAST_OVER_ONE = 1.4
+# Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
+NEARLY_AS_GOOD = 0.02
+RUNNERS_UP_NAMED = 3
+# Another level is named where the score stops rising by this part of the best, and has reached this part of it.
+LEAST_BEND = 0.05
+LEAST_PART_OF_BEST = 0.6
+MOST_LEVELS = 3
+
 # --- Doubt ------------------------------------------------------------------------------------------------------------
 
 # A cluster with less than this part of the rows expected of it is tiny.
