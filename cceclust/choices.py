@@ -57,7 +57,7 @@ RESTARTS_IN_GROUP = 5
 # Two labelings with this adjusted Rand index describe the same clusters.
 SAME_CLUSTERS = 0.9
 # The probabilities of all restarts are compared on all rows up to this size in bytes, beyond it on a random sample.
-EVALUATION_BYTES = 256 << 20
+EVALUATION_BYTES = 64 << 20
 # Pseudo-labels for this comparison are found once, so they may take longer than those of a batch.
 EVALUATION_ITERATIONS = 100
 EVALUATION_TOLERANCE = 1e-5
@@ -67,6 +67,43 @@ def restart_groups(n_restarts: int) -> int:
     """Return how many groups train the restarts: at least two, for two threads; never depending on the machine."""
     return max(min(2, n_restarts), -(-n_restarts // RESTARTS_IN_GROUP))
 
+
+# --- Candidates and their judge ---------------------------------------------------------------------------------------
+
+# The paper's λ; used where heads do not differ, as with partial_fit, and for the loss that is reported.
+FAIRNESS = 100.0
+# The heads that are trained when nothing is fixed: start, fairness, whether the prior is that of the start's own sizes,
+# and the factor of the automatic weight decay. Fairness 10 and 100 suit clusters of nearly equal size, fairness 1
+# leaves their sizes to the data. Random starts become K-means starts where clusters are crowded.
+HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
+    ("random", 1.0, False, 1.0),
+    ("random", 10.0, False, 1.0),
+    ("k-means", 10.0, False, 1.0),
+    ("k-means", 100.0, False, 1.0),
+    ("graph", 1.0, False, 1.0),
+    ("graph", 1.0, True, 0.3),
+)
+# Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at.
+PARTITIONS = 6
+# Neighbours on which candidates are judged; 10 to 20 rank them alike.
+JUDGE_NEIGHBORS = 15
+# Heads are fitted to the refined labels of every candidate in so many steps of so many rows,
+REFIT_STEPS, REFIT_BATCH = 300, 250
+# with this part of the automatic weight decay: labels are given, so a head cannot saturate on a wrong answer.
+REFIT_DECAY = 0.1
+# K-means is kept where it is at most so many standard errors of the modularity below the best candidate,
+FLOOR_ERRORS = 2.0
+# and of the others, those within so many of the best are compared by how much they agree.
+TIE_ERRORS = 1.0
+# K-means starts ten times on so many numbers, and once on all rows from the best of these.
+FLOOR_NUMBERS, FLOOR_STARTS, FLOOR_ITERATIONS = 2_000_000, 10, 20
+# Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
+ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
+# With fewer rows than this for each cluster, a graph says little; the loss decides.
+LEAST_ROWS_PER_CLUSTER = 3
+# Neighbours by distance rather than by direction where there are fewer directions than this: in a plane, clusters that
+# lie behind each other have the same direction.
+LEAST_DIRECTIONS_FOR_COSINE = 16
 
 # --- Components -------------------------------------------------------------------------------------------------------
 

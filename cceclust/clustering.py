@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ from cceclust.files import (
     write_clusters,
     write_model,
 )
-from cceclust.files.atomic import refuse_input, refuse_to_overwrite
+from cceclust.files.atomic import claiming
 from cceclust.files.clusters import clusters_writer
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.training.diagnosis import Prediction, predict_rows
@@ -192,14 +193,16 @@ def find_neighbors(
     -------
     ndarray of shape (n_samples, n_neighbors)
     """
-    with open_features(path, dataset=dataset) as features:
-        refuse_second_graph(features.path, force=force)
-        rows = in_memory(features.array())
-        measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
-        graph = nearest_neighbors(
-            rows.matrix, n_neighbors, n_components=n_components, random_state=seed, on_block=on_block
-        )
-    write_neighbors(path, graph, dataset=features.dataset, force=force)
+    refuse_what_is_no_file(Path(path))
+    with claiming([Path(path).resolve()], force=True):
+        with open_features(path, dataset=dataset) as features:
+            refuse_second_graph(features.path, force=force)
+            rows = in_memory(features.array())
+            measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
+            graph = nearest_neighbors(
+                rows.matrix, n_neighbors, n_components=n_components, random_state=seed, on_block=on_block
+            )
+        write_neighbors(path, graph, dataset=features.dataset, force=force)
     return graph
 
 
@@ -285,8 +288,10 @@ def fit_file(
     if labels is not None and soft_labels is not None:
         raise InputError("labels and soft_labels were both given; expected one of them")
     sources = [Path(source) for source in (labels, soft_labels) if source is not None]
-    refuse_targets(written, inputs=[path, *sources], force=force)
-    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+    with (
+        claiming(written, inputs=[path, *sources], force=force),
+        open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features,
+    ):
         given = None
         if sources:
             read = read_partial_labels if soft_labels is None else read_soft_labels
@@ -335,21 +340,13 @@ def predict_file(
     refuse_what_is_no_file(Path(path))
     out = out or Path(path).with_suffix(".clusters.h5")
     clusters_writer(out)
-    refuse_targets([out], inputs=[Path(model), Path(path)], force=force)
-    head = read_model(model)
-    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
-        clusters = predict_features(head, features, memory=memory)
-    write_clusters(out, clusters, force=force)
+    with claiming([out], inputs=[model, path], force=force):
+        head = read_model(model)
+        warn_of_another_pair(Path(model), head.id)
+        with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+            clusters = predict_features(head, features, memory=memory)
+        write_clusters(out, clusters, force=force)
     return clusters, out
-
-
-def refuse_targets(targets: Sequence[Path], *, inputs: Sequence[Path], force: bool) -> None:
-    """Raise if a file must not be written, before the work rather than after it."""
-    for number, target in enumerate(targets):
-        refuse_to_overwrite(target, force=force)
-        refuse_input(target, inputs)
-        if target.resolve() in [other.resolve() for other in targets[:number]]:
-            raise InputError(f"{target} would be written twice; name two files")
 
 
 def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> Clusters:
@@ -361,6 +358,7 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
         paths=features.paths,
         parameters=model.parameters,
         provenance=provenance(features),
+        model_id=model.id,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["PAPER_FEATURES", "PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
+__all__ = ["NORMALIZATIONS", "PAPER_FEATURES", "PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
 
 # Parameters of CCEClusterer with which the paper clusters fixed features (its Table 2); the other methods share them,
 # but for their own λ.
@@ -25,13 +25,23 @@ PAPER_FEATURES: dict[str, Any] = {
     "n_components": 0,
     "n_neighbors": 0,
     "n_init": 1,
+    "prior": None,
+    "graph_candidates": False,
 }
-# In the order of the paper's Table 3.
-ObjectiveName = Literal["imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
-NetworkName = Literal["auto", "vgg4-28", "vgg4-32", "vgg4-96", "resnet18"]
+# In the order of the paper's Tables 3 and 4.
+ObjectiveName = Literal["scan", "imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]
+NetworkName = Literal[
+    "auto", "vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", "vgg4-32-small", "vgg4-96-small", "resnet18"
+]
 PresetName = Literal[
     "mnist", "cifar10", "cifar100-20", "stl10", "cifar10-resnet18", "cifar100-20-resnet18", "stl10-resnet18"
 ]
+# Mean and standard deviation of the channels that SCAN's pretext tasks saw images by, for pixels from 0 to 1.
+NORMALIZATIONS = {
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    "cifar100": ((0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,10 @@ class RunSettings:
     network : str
         VGG-4 for one size of images, or SCAN's ResNet-18; ``auto`` is the VGG-4 for the size of most images.
     init : str or None
-        File of weights for the backbone: a checkpoint of SCAN's pretext task, or the model of an earlier run.
+        File of weights for the backbone: a checkpoint of SCAN, SimCLR, MoCo or solo-learn, or the model of a run.
+    normalization : str
+        What pixels are standardised by: the ``images`` themselves, or, as a pretext task saw them, ``cifar10``,
+        ``cifar100`` or ``imagenet``.
     objective : str
         What is minimised.
     objective_parameters : dict
@@ -72,6 +85,7 @@ class RunSettings:
 
     network: str = "auto"
     init: str | None = None
+    normalization: str = "images"
     objective: str = "cce"
     objective_parameters: dict[str, Any] = field(default_factory=dict)
     augmentation: str = "auto"
@@ -97,10 +111,11 @@ def table_3(network: str, augmentation: str = "photos", batch_size: int = 250) -
     )
 
 
-def table_4(augmentation_weight: float) -> RunSettings:
-    """Return the settings of networks that start from SCAN's pretext checkpoints."""
+def table_4(augmentation_weight: float, normalization: str) -> RunSettings:
+    """Return the settings of networks that start from SCAN's pretext checkpoints, which the user has to bring."""
     return RunSettings(
         network="resnet18",
+        normalization=normalization,
         augmentation="photos",
         learning_rate=1e-5,
         head_learning_rate=5e-2,
@@ -116,7 +131,7 @@ PRESETS = {
     "cifar10": table_3("vgg4-32"),
     "cifar100-20": table_3("vgg4-32"),
     "stl10": table_3("vgg4-96", batch_size=160),
-    "cifar10-resnet18": table_4(0.2),
-    "cifar100-20-resnet18": table_4(0.4),
-    "stl10-resnet18": table_4(0.5),
+    "cifar10-resnet18": table_4(0.2, "cifar10"),
+    "cifar100-20-resnet18": table_4(0.4, "cifar100"),
+    "stl10-resnet18": table_4(0.5, "imagenet"),
 }

@@ -15,7 +15,7 @@ from cceclust.bench.figures import check_figure_target, new_figure, save_figure
 from cceclust.errors import InputError
 from cceclust.estimators import CCEClassifier
 
-__all__ = ["NoiseResult", "compare_losses", "corrupt", "draw_noise_curves"]
+__all__ = ["NoiseResult", "compare_losses", "corrupt", "draw_noise_curves", "hold_out"]
 
 LOSSES: tuple[Literal["cce", "ce"], ...] = ("cce", "ce")
 NOISES = tuple(round(0.1 * step, 1) for step in range(10))
@@ -76,9 +76,7 @@ def compare_losses(
     for noise in noises:
         accuracies: dict[str, list[float]] = {loss: [] for loss in LOSSES}
         for draw in range(seed, seed + n_draws):
-            train, test = train_test_split(
-                np.arange(len(labels)), test_size=HELD_OUT, random_state=draw, stratify=labels
-            )
+            train, test = hold_out(labels, draw)
             noisy = corrupt(labels[train], noise, draw)
             for loss in LOSSES:
                 classifier = CCEClassifier(
@@ -95,6 +93,23 @@ def compare_losses(
                     on_fit(f"{loss}, noise {noise:g}")
         results.append(NoiseResult(noise, **accuracies))
     return results
+
+
+def hold_out(labels: NDArray[np.intp], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to learn from and those to judge by, a fifth of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [len(rows) for rows in hold_out(np.repeat([0, 1], 50), seed=0)]
+    [80, 20]
+    """
+    rows = np.arange(len(labels))
+    try:
+        train, test = train_test_split(rows, test_size=HELD_OUT, random_state=seed, stratify=labels)
+    except ValueError as error:
+        raise InputError(f"a fifth of each class cannot be held out: {error}") from None
+    return train, test
 
 
 def corrupt(labels: NDArray[np.intp], noise: float, seed: int) -> NDArray[np.intp]:

@@ -20,6 +20,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators import MIADM, MIGD, CCEClassifier, CCEClusterer, SeLa
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.objectives import Objective
 
@@ -37,9 +38,9 @@ class BesideClusterer(CCEClassifier):
         super().__init__(n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
         self.clusterer = clusterer
 
-    def make_objective(self, prior: NDArray[Any]) -> Objective:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
         """Return the clusterer's objective."""
-        return self.clusterer.make_objective(prior)
+        return self.clusterer.make_objective(plans)
 
 
 def self_training(random_state: int) -> Any:
@@ -54,13 +55,14 @@ def label_spreading(random_state: int) -> LabelSpreading:
     return LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
 
 
-# What a method is made by, given random_state. Those whose names end in "neighbours" get the same graph.
+# What a method is made by, given random_state. Losses beside that of the labels have the defaults of their clusterers,
+# so the two rows of a loss differ in neighbours alone. Methods whose names end in "neighbours" get the same graph.
 METHODS: dict[str, Callable[..., Any]] = {
     "only seeds": partial(CCEClassifier, self_labeling=False),
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
     "+ SeLa": partial(BesideClusterer, clusterer=SeLa()),
     "+ MIADM": partial(BesideClusterer, clusterer=MIADM()),
-    "+ CCE": partial(CCEClassifier, n_neighbors=0),
+    "+ CCE": partial(BesideClusterer, clusterer=CCEClusterer()),
     "+ SeLa, neighbours": partial(BesideClusterer, clusterer=SeLa(), n_neighbors=N_NEIGHBORS),
     "+ MIADM, neighbours": partial(BesideClusterer, clusterer=MIADM(), n_neighbors=N_NEIGHBORS),
     "+ CCE, neighbours": partial(BesideClusterer, clusterer=CCEClusterer(), n_neighbors=N_NEIGHBORS),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,27 +50,14 @@ def show_warnings_as_lines() -> Iterator[None]:
 
 def print_json(data: Any) -> None:
     """Print plain values, dataclasses and NumPy values as JSON; NaN and infinity become null."""
+    from cceclust.files.provenance import as_plain_value
+
     if sys.stdout is None:
         # Closed by whoever started the command.
         return
     sys.stdout.write(json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     # A full disk should be noticed here, not while the interpreter shuts down.
     sys.stdout.flush()
-
-
-def as_plain_value(value: Any) -> Any:
-    """Convert to what the json module writes as standard JSON."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return as_plain_value(dataclasses.asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): as_plain_value(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return as_plain_value(value.tolist())
-    if isinstance(value, list | tuple):
-        return [as_plain_value(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 @contextmanager

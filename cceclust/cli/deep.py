@@ -134,7 +134,7 @@ def deep(
         ObjectiveName,
         method_option(
             metavar="NAME",
-            help="[cyan]cce[/] (collision cross-entropy by EM), or, to compare: cce-pgd, imsat, iic, sela, miadm.",
+            help="[cyan]cce[/] (collision cross-entropy by EM), or to compare: cce-pgd, imsat, iic, sela, miadm, scan.",
         ),
     ] = "cce",
     preset: Annotated[
@@ -146,7 +146,8 @@ def deep(
         method_option(
             metavar="NAME",
             help=with_default(
-                "vgg4-28, vgg4-32, vgg4-96, resnet18, or [cyan]auto[/]: VGG-4 for the size of the images.",
+                "vgg4-28, vgg4-32, vgg4-96, the same with [cyan]-small[/] (an eighth as wide), resnet18, or "
+                "[cyan]auto[/]: VGG-4 for the size of the images.",
                 RunSettings.network,
             ),
         ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,8 +19,13 @@ from cceclust.version import __version__
 __all__ = ["app", "main", "run"]
 
 FAILURE = 1
+# As shells count: 128 and the number of the signal.
 INTERRUPTED = 130
+HUNG_UP = 129
+PIPE_CLOSED = 141
 TERMINATED = 143
+SIGNALS = {"SIGTERM": TERMINATED, "SIGHUP": HUNG_UP}
+ENDINGS = {INTERRUPTED: "interrupted", HUNG_UP: "terminal closed", TERMINATED: "terminated"}
 
 app = typer.Typer(
     name="cceclust",
@@ -60,16 +66,24 @@ app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse), 130 (Ctrl-C) or 143 (terminated)."""
+    """Run the command line and return its exit code.
+
+    0, 1 (failure), 2 (misuse), or 128 and a signal: 129 (terminal closed), 130 (Ctrl-C), 141 (nobody reads the output
+    any more), 143 (terminated).
+    """
     try:
         with show_warnings_as_lines():
             app(arguments, prog_name="cceclust")
     except SystemExit as stop:
+        # Typer and rich turn a closed pipe into a plain failure.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return PIPE_CLOSED
         code = stop.code if isinstance(stop.code, int) else FAILURE
-        if code in (INTERRUPTED, TERMINATED):
-            verb = "interrupted" if code == INTERRUPTED else "terminated"
-            print_error(f"{verb}; no file was left half-written")
+        if code in ENDINGS:
+            print_error(f"{ENDINGS[code]}; no file was left half-written")
         return code
+    except BrokenPipeError:
+        return PIPE_CLOSED
     except (CceclustError, OSError) as error:
         print_error(str(error))
         return FAILURE
@@ -85,6 +99,29 @@ def main() -> None:
         # A terminal that lacks a character, or a file name that is not text, is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    # As for Ctrl-C, files that are not whole are removed on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    sys.exit(run())
+    end_cleanly_on_signals()
+    try:
+        code = run()
+    except (SystemExit, OSError):
+        # Even the message found no reader.
+        code = PIPE_CLOSED
+    if code == PIPE_CLOSED:
+        # The interpreter would try to write the rest on its way out, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+def end_cleanly_on_signals() -> None:
+    """Leave by an exception, as for Ctrl-C, so that files that are not whole are removed on the way out."""
+    endings = {getattr(signal, name): code for name, code in SIGNALS.items() if hasattr(signal, name)}
+
+    def leave(number: int, _: object) -> NoReturn:
+        for other in endings:
+            # A second signal must not cut the tidying up short.
+            signal.signal(other, signal.SIG_IGN)
+        sys.exit(endings[number])
+
+    for number in endings:
+        # What was started with nohup goes on when its terminal is closed.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, leave)

@@ -136,7 +136,8 @@ ImageLabelsOption = Annotated[
     str | None,
     typer.Option(
         "--labels-dataset",
-        help="Name of the labels inside a .npz or .h5 file; by default 'labels' if it is there.",
+        help="Name of the labels inside a .npz or .h5 file, by default 'labels' if there; for CIFAR-100 "
+        "[cyan]fine_labels[/] or, by default, [cyan]coarse_labels[/].",
         rich_help_panel=INPUT_PANEL,
     ),
 ]

@@ -67,7 +67,7 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         classes=clusters.parameters.get("classes"),
         sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
         mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
-        loss=None if clusters.losses is None else float(clusters.losses.min()),
+        loss=None if clusters.losses is None else float(np.nanmin(clusters.losses)),
         restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
         diagnostics=clusters.diagnostics,
         against_labels=against_labels,

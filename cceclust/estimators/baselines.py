@@ -5,6 +5,7 @@ Parameters and attributes that are not described here are those of :class:`ccecl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn import cluster
 
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.objectives import MutualInformation, SelfLabeling
 from cceclust.validation import check_non_negative
 
@@ -105,16 +107,16 @@ class MIGD(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, prior: NDArray[Any]) -> MutualInformation:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> MutualInformation:
         """Return this method's loss.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
         check_non_negative(self.fairness, "fairness")
-        return MutualInformation(prior, self.fairness)
+        return MutualInformation(plans[0].prior, self.fairness)
 
 
 class SeLa(SoftmaxClusterer):
@@ -175,16 +177,16 @@ class SeLa(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
         """Return this method's loss.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
         solver = OptimalTransportSolver(
-            prior=prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
+            prior=plans[0].prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
         )
         return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
@@ -248,16 +250,16 @@ class MIADM(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
         """Return this method's loss.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
         solver = AlternatingDirectionSolver(
-            fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0
+            fairness=self.fairness, prior=plans[0].prior, max_iter=self.solver_iterations, tol=0.0
         )
         return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
@@ -320,19 +322,19 @@ class CCEByPGD(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
         """Return this method's loss.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
         check_non_negative(self.fairness, "fairness")
-        automatic = 1 / (len(prior) * max(self.fairness, 1.0))
+        automatic = 1 / (len(plans[0].prior) * max(self.fairness, 1.0))
         solver = PGDSolver(
             fairness=self.fairness,
-            prior=prior,
+            prior=plans[0].prior,
             loss="cce",
             step_size=automatic if self.step_size == "auto" else self.step_size,
             max_iter=self.solver_iterations,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from cceclust.estimators.given_labels import GivenLabels, read_labels
 from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.pseudo_labels import EMSolver
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.labels import Supervision
@@ -248,16 +249,19 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self.classes_ = names
         return self
 
-    def make_objective(self, prior: NDArray[Any]) -> Objective:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
         """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
-        solver = EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
-        return SelfLabeling(solver, companion_weight=self.neighbor_weight)
+        solvers = [
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            for plan in plans
+        ]
+        return SelfLabeling(solvers, companion_weight=self.neighbor_weight)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits.

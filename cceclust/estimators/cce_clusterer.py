@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.presets import PAPER_FEATURES
 from cceclust.pseudo_labels import EMSolver
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.objectives import SelfLabeling
 
 __all__ = ["CCEClusterer"]
@@ -133,8 +135,8 @@ class CCEClusterer(SoftmaxClusterer):
         self,
         n_clusters: int = 8,
         *,
-        fairness: float = 100.0,
-        prior: ArrayLike | None = None,
+        fairness: float | Literal["auto"] = "auto",
+        prior: ArrayLike | Literal["auto"] | None = "auto",
         weight_decay: float | Literal["auto"] = "auto",
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
@@ -142,9 +144,10 @@ class CCEClusterer(SoftmaxClusterer):
         solver_iterations: int = 20,
         n_neighbors: int | Literal["auto"] = "auto",
         neighbor_weight: float = 1.0,
-        init: Literal["auto", "random", "k-means"] = "auto",
+        init: Literal["auto", "random", "k-means", "graph"] = "auto",
+        graph_candidates: bool = True,
         n_components: int | Literal["auto"] = "auto",
-        n_init: int = 10,
+        n_init: int = 6,
         max_epochs: int | Literal["auto"] = "auto",
         tol: float = 1e-4,
         standardize: bool = True,
@@ -163,6 +166,7 @@ class CCEClusterer(SoftmaxClusterer):
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
+        self.graph_candidates = graph_candidates
         self.n_components = n_components
         self.n_init = n_init
         self.max_epochs = max_epochs
@@ -196,13 +200,16 @@ class CCEClusterer(SoftmaxClusterer):
         """
         return cls(n_clusters, **{**PAPER_FEATURES, **changes})
 
-    def make_objective(self, prior: NDArray[Any]) -> SelfLabeling:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
         """Return L_CCE+ with pseudo-labels found by EM.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
-        solver = EMSolver(fairness=self.fairness, prior=prior, max_iter=self.solver_iterations, tol=0.0)
-        return SelfLabeling(solver, companion_weight=self.neighbor_weight)
+        solvers = [
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            for plan in plans
+        ]
+        return SelfLabeling(solvers, companion_weight=self.neighbor_weight)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
 from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.training.candidates import HeadPlan, modularity_of_rows
 from cceclust.training.diagnosis import predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
@@ -27,17 +29,18 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Clustering with a linear softmax head. Methods differ in their parameters and in the loss they minimise."""
 
     n_clusters: int
-    prior: ArrayLike | None
+    prior: Any
+    n_jobs: int | None
     verbose: int
 
     @abstractmethod
-    def make_objective(self, prior: NDArray[Any]) -> Objective:
+    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
         """Return a new objective with this estimator's parameters.
 
         Parameters
         ----------
-        prior : ndarray of shape (n_clusters,)
-            Expected part of each cluster.
+        plans : sequence of HeadPlan
+            How each head is trained, or one for all.
         """
 
     def check_parameters(self) -> FitSettings:
@@ -50,7 +53,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         settings = FitSettings.of(self, self.n_clusters)
         # A uniform prior needs no check, and there may be more clusters than memory holds.
-        self.make_objective(np.ones(1) if self.prior is None else settings.prior_parts(np.dtype(np.float64)))
+        is_given = self.prior is not None and not settings.has_free_prior
+        prior = settings.prior_parts(np.dtype(np.float64)) if is_given else np.ones(1)
+        self.make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
         return settings
 
     def fit(
@@ -175,7 +180,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self.predict_proba(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return minus the loss of the rows: the higher, the better they fit the clusters.
+        """Return how well the clusters of the rows fit the graph of their neighbours: its modularity.
+
+        It needs no labels, and compares models of any setting and any number of clusters on the same rows, so
+        scikit-learn's searches can choose by it. See :func:`cceclust.neighbor_modularity`.
 
         Parameters
         ----------
@@ -190,11 +198,11 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         float
         """
-        probabilities = self.predict_proba(X)
-        weights = checked_weights(sample_weight, len(probabilities), probabilities.dtype)
-        stack = np.ascontiguousarray(probabilities.T)[None]
-        prior = FitSettings.of(self, self.n_clusters).prior_parts(probabilities.dtype)
-        return -float(self.make_objective(prior).losses(stack, weights / weights.sum())[0])
+        check_is_fitted(self)
+        rows = self._as_rows(X, reset=False)
+        labels = predict_rows(self.coef_, self.intercept_, rows).labels
+        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

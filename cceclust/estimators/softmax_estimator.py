@@ -75,11 +75,18 @@ class SoftmaxEstimator(BaseEstimator):
         """Set the fitted attributes."""
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         self.prediction_ = fit.prediction
-        self.losses_, self.loss_ = fit.losses, float(fit.losses[fit.best])
-        self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best]
+        self.losses_, self.loss_ = fit.losses, fit.loss
+        self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
         self.n_iter_ = fit.loss_curves.shape[1]
         self.converged_ = fit.converged
         self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
+        self.candidates_: dict[str, float] | None = None
+        self.modularity_: float | None = None
+        self.chosen_: str | None = None
+        if fit.choice is not None:
+            self.candidates_ = fit.choice.scores
+            self.modularity_ = float(fit.choice.modularities[fit.choice.best])
+            self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
         self.problems_ = fit.problems
         self._standardization = fit.standardization

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
-from cceclust.files.hdf5 import plain_attributes, read_column, write_column, writing_hdf5
-from cceclust.files.provenance import check_stamp, from_json, stamp, to_json
-from cceclust.files.reading import reading
+from cceclust.files.hdf5 import write_column, writing_hdf5
+from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
+from cceclust.files.reading import by_ending
+from cceclust.files.stored import load_column, stored_file
 
 __all__ = ["Clusters", "clusters_writer", "read_clusters", "write_clusters"]
 
@@ -49,6 +49,8 @@ class Clusters:
         What was noticed: number of epochs, agreement of the restarts, warnings, …
     provenance : dict
         Where the features came from: file, dataset, backbone, …
+    model_id : str, optional
+        The :attr:`cceclust.files.Model.id` of the model that made them.
     """
 
     labels: NDArray[Any]
@@ -60,14 +62,15 @@ class Clusters:
     parameters: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    model_id: str | None = None
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 1:
-            raise InputError(f"labels have shape {self.labels.shape}; expected one a row")
+            raise InputError(f"labels have shape {self.labels.shape}; expected one for each row")
         for name in ("probabilities", "true_labels", "paths"):
             column = getattr(self, name)
             if column is not None and len(column) != len(self.labels):
-                raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one a row")
+                raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one for each row")
 
     @property
     def named_labels(self) -> NDArray[Any]:
@@ -80,7 +83,7 @@ class Clusters:
     @property
     def chosen_restart(self) -> int | None:
         """The restart that was kept: the one with the lowest loss."""
-        return None if self.losses is None else int(np.argmin(self.losses))
+        return None if self.losses is None else int(np.nanargmin(self.losses))
 
 
 ARRAYS = ("labels", "probabilities", "true_labels", "paths", "loss_curves", "losses")
@@ -110,16 +113,52 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
     [0, 1, 1]
     """
     write = clusters_writer(path)
+    check_numbers(clusters)
     with replacing(path, force=force) as part:
         write(part, clusters)
 
 
 def clusters_writer(path: str | Path) -> Callable[[Path, Clusters], None]:
     """Return the function that writes a file of this name: worth asking before long work, not only after it."""
-    ending = Path(path).suffix.lower()
-    if ending not in WRITERS:
-        raise InputError(f"cannot write clusters to {path}: it ends in {ending!r}; expected {', '.join(WRITERS)}")
-    return WRITERS[ending]
+    return by_ending(path, WRITERS, "write clusters to", InputError)
+
+
+def check_numbers(clusters: Clusters) -> None:
+    """Raise InputError unless shapes, types and ranges are those of the contract."""
+    if not len(clusters.labels):
+        raise InputError("there are no labels; expected at least one row")
+    if clusters.probabilities is not None:
+        check_probabilities(clusters.probabilities, clusters.labels)
+        check_classes(clusters.parameters, clusters.probabilities.shape[1])
+    for name, column, kinds in (("true_labels", clusters.true_labels, "iubfU"), ("paths", clusters.paths, "U")):
+        if column is not None and (column.ndim != 1 or column.dtype.kind not in kinds):
+            raise InputError(f"{name} are {described(column)}; expected a column")
+    # A restart that failed has no loss, and the curve of one that ended early goes on, as NaN.
+    for name, losses, n_axes in (("losses", clusters.losses, 1), ("loss_curves", clusters.loss_curves, 2)):
+        if losses is not None and not (losses.ndim == n_axes and losses.dtype.kind == "f" and has_numbers(losses)):
+            raise InputError(f"{name} are {described(losses)}; expected finite numbers, or NaN where there is none")
+
+
+def check_probabilities(probabilities: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Raise InputError unless every row is a distribution over clusters that the labels are among."""
+    if probabilities.ndim != 2 or probabilities.dtype.kind != "f" or not probabilities.shape[1]:
+        raise InputError(f"probabilities are {described(probabilities)}; expected fractions ({len(labels)}, K)")
+    # NaN is not at least 0 either.
+    if not (probabilities.min() >= 0 and abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max() <= 0.01):
+        raise InputError("the probabilities of a row are negative, not finite or do not sum to 1")
+    n_clusters = probabilities.shape[1]
+    if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() < n_clusters:
+        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected 0 to {n_clusters - 1}")
+
+
+def has_numbers(values: NDArray[Any]) -> bool:
+    """Tell whether some values are numbers and none is infinite."""
+    return bool(np.isfinite(values).any() and not np.isinf(values).any())
+
+
+def described(array: NDArray[Any]) -> str:
+    """Describe an array for an error message."""
+    return f"{array.dtype} of shape {array.shape}"
 
 
 def write_hdf5(path: Path, clusters: Clusters) -> None:
@@ -131,10 +170,12 @@ def write_hdf5(path: Path, clusters: Clusters) -> None:
                 write_column(file, name, values)
         file.attrs.update(stamp("clusters"))
         file.attrs.update({name: to_json(getattr(clusters, name)) for name in MAPPINGS})
+        if clusters.model_id is not None:
+            file.attrs["model_id"] = clusters.model_id
 
 
 def write_csv(path: Path, clusters: Clusters) -> None:
-    """Write a line a row, for spreadsheets."""
+    """Write a line for each row, for spreadsheets."""
     columns: dict[str, NDArray[Any]] = {"row": np.arange(len(clusters.labels))}
     if clusters.paths is not None:
         columns["path"] = clusters.paths
@@ -173,14 +214,16 @@ def read_clusters(path: str | Path) -> Clusters:
     Clusters
     """
     path = Path(path)
-    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
-        attributes = plain_attributes(file.attrs)
-        check_stamp(attributes, "clusters", path)
-        fields: dict[str, Any] = {name: read_column(file[name]) for name in ARRAYS if name in file}
-    if "labels" not in fields or fields["labels"].dtype.kind not in "iu":
+    with stored_file(path) as file:
+        check_stamp(file.attributes, "clusters", path)
+        fields: dict[str, Any] = {name: load_column(path, file.arrays, name) for name in ARRAYS}
+    if fields["labels"] is None or fields["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
-    fields.update({name: from_json(attributes.get(name), path) for name in MAPPINGS})
+    fields.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
+    model_id = file.attributes.get("model_id")
     try:
-        return Clusters(**fields)
+        clusters = Clusters(**fields, model_id=None if model_id is None else str(model_id))
+        check_numbers(clusters)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error
+    return clusters

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
 
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile, open_features
-from cceclust.files.hdf5 import plain_attributes
 from cceclust.files.models import Model, read_model
-from cceclust.files.reading import reading, refuse_what_is_no_file
+from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.stored import stored_file
 
 __all__ = ["FileDescription", "describe"]
 
@@ -87,7 +84,7 @@ def cluster_facts(clusters: Clusters) -> dict[str, Any]:
         "probabilities": None if clusters.probabilities is None else clusters.probabilities.shape,
         **label_facts(clusters.true_labels),
         "restarts": None if clusters.losses is None else len(clusters.losses),
-        "loss": None if clusters.losses is None else float(clusters.losses.min()),
+        "loss": None if clusters.losses is None else float(np.nanmin(clusters.losses)),
         "parameters": clusters.parameters,
     }
 
@@ -104,15 +101,8 @@ def model_facts(model: Model) -> dict[str, Any]:
 
 def kind_of(path: Path) -> str:
     """Read a file's own word on its kind; what says nothing is taken for features."""
-    attributes: Mapping[str, Any] = {}
-    with reading(path, "an HDF5 or safetensors file"):
-        if path.suffix.lower() in (".h5", ".hdf5"):
-            with h5py.File(path, "r") as file:
-                attributes = plain_attributes(file.attrs)
-        elif path.suffix.lower() == ".safetensors":
-            with safe_open(path, framework="numpy") as file:
-                attributes = file.metadata() or {}
-    kind = str(attributes.get("format", "")).removeprefix("cceclust-")
+    with stored_file(path) as file:
+        kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
     return kind if kind in ("clusters", "model") else "features"
 
 

@@ -1,4 +1,4 @@
-"""Feature files: one matrix, a row a sample, in any of several formats, opened as one thing.
+"""Feature files: one matrix with a row for each sample, in any of several formats, opened as one thing.
 
 The contract of our own format (``.h5``) is in ``docs/files.md``.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,28 +15,23 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors import safe_open
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
-from cceclust.files.hdf5 import plain_attributes, write_column, writing_hdf5
+from cceclust.files.hdf5 import refuse_chunk_bombs, write_column, writing_hdf5
 from cceclust.files.provenance import check_stamp, is_stamped, stamp
-from cceclust.files.reading import reading, refuse_what_is_no_file
+from cceclust.files.reading import by_ending, naming, refuse_bomb, refuse_what_is_no_file
 from cceclust.files.stored import (
-    NUMBER_KINDS,
-    NUMBERS,
-    StoredArray,
+    StoredFile,
     choose_matrix,
     contents,
-    hdf5_arrays,
     load_column,
     load_neighbors,
-    npz_arrays,
-    read_npy_header,
-    safetensors_arrays,
+    refuse_names_in_npy,
+    stored_file,
 )
 
-__all__ = ["FeatureFile", "open_features", "write_features"]
+__all__ = ["FeatureFile", "check_features_name", "open_features", "write_features"]
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
@@ -75,7 +71,6 @@ class FeatureFile:
         paths: NDArray[Any] | None = None,
         neighbors: NDArray[Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
-        close: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
         self.dataset = dataset
@@ -84,7 +79,7 @@ class FeatureFile:
         self._neighbors = neighbors
         self.attributes = dict(attributes or {})
         self._matrix = matrix
-        self._close = close
+        self._close: Callable[[], None] = lambda: None
         self._check()
 
     def _check(self) -> None:
@@ -94,6 +89,8 @@ class FeatureFile:
             raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
         if 0 in shape:
             raise FileContentError(f"{where} is empty: its shape is {shape}")
+        if isinstance(self._matrix, h5py.Dataset):
+            refuse_chunk_bombs(self._matrix)
         for name in ("labels", "paths"):
             column = getattr(self, name)
             if column is None:
@@ -102,7 +99,7 @@ class FeatureFile:
                 raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected 1-D")
             if len(column) != self.n_samples:
                 raise FileContentError(
-                    f"{self.path}: {len(column)} {name} for {self.n_samples} rows; expected one a row"
+                    f"{self.path}: {len(column)} {name} for {self.n_samples} rows; expected one for each"
                 )
 
     @property
@@ -187,13 +184,8 @@ class FeatureFile:
 
     def _read_run(self, start: int, stop: int) -> NDArray[Any]:
         forget_mapped_pages(self._matrix)
-        try:
+        with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
             return np.asarray(self._matrix[start : max(start, stop)])
-        except OSError as error:
-            raise FileContentError(
-                f"cannot read rows {start} to {stop} of {self.path}: it is damaged, or compressed in a way that h5py "
-                f"does not know ({error})"
-            ) from error
 
     def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
         indices = np.asarray(rows)
@@ -235,7 +227,7 @@ class FeatureFile:
         generator : numpy.random.Generator
             Decides which runs come together.
         rows_in_memory : int
-            Rows a buffer, at most.
+            Most rows of a buffer.
         dtype : dtype
             Type of the rows that are yielded.
         """
@@ -294,27 +286,26 @@ def open_features(path: str | Path, *, dataset: str | None = None, labels_datase
     """
     path = Path(path)
     refuse_what_is_no_file(path)
-    opener = OPENERS.get(path.suffix.lower())
-    if opener is None:
-        raise FileContentError(
-            f"{path}: cannot read files that end in {path.suffix!r}; expected one of {', '.join(OPENERS)}"
-        )
-    return opener(path, dataset, labels_dataset)
+    refuse_names_in_npy(path, dataset, labels_dataset)
+    with ExitStack() as stack:
+        file = stack.enter_context(stored_file(path))
+        if is_stamped(file.attributes):
+            check_stamp(file.attributes, "features", path)
+            refuse_incomplete(file.attributes, path)
+        features = choose_arrays(path, file, dataset, labels_dataset)
+        if not isinstance(features._matrix, np.ndarray):
+            # The rows are read later, from the open file.
+            features._close = stack.pop_all().close
+    return features
 
 
-def assemble(
-    path: Path,
-    stored: Mapping[str, StoredArray],
-    dataset: str | None,
-    labels_dataset: str | None,
-    *,
-    attributes: Mapping[str, Any] | None = None,
-    close: Callable[[], None] = lambda: None,
-) -> FeatureFile:
+def choose_arrays(path: Path, file: StoredFile, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
     """Choose features, labels, paths and neighbours among the arrays of a file."""
+    stored = file.arrays
     name = choose_matrix(path, stored, dataset)
     if labels_dataset is not None and labels_dataset.strip("/") not in stored:
         raise FileContentError(f"{path} has no dataset {labels_dataset!r} for labels; it has {contents(stored)}")
+    refuse_bomb(path, name, stored[name].n_bytes)
     return FeatureFile(
         path,
         name,
@@ -322,25 +313,8 @@ def assemble(
         labels=load_column(path, stored, (labels_dataset or "labels").strip("/")),
         paths=load_column(path, stored, "paths"),
         neighbors=load_neighbors(path, stored, name),
-        attributes=attributes,
-        close=close,
+        attributes=file.attributes,
     )
-
-
-def open_hdf5(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Open an HDF5 file, ours or anybody's."""
-    with reading(path, "an HDF5 file"):
-        file = h5py.File(path, "r")
-        try:
-            attributes = plain_attributes(file.attrs)
-            if is_stamped(attributes):
-                check_stamp(attributes, "features", path)
-                refuse_incomplete(attributes, path)
-            stored = hdf5_arrays(file)
-            return assemble(path, stored, dataset, labels_dataset, attributes=attributes, close=file.close)
-        except BaseException:
-            file.close()
-            raise
 
 
 def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
@@ -351,48 +325,9 @@ def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
         )
 
 
-def open_npy(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Map a NumPy file into memory; labels are looked for in no other file."""
-    if dataset is not None or labels_dataset is not None:
-        raise InputError(f"{path}: a .npy file holds one unnamed array; leave out --dataset and --labels-dataset")
-    with reading(path, "an array of numbers"):
-        with path.open("rb") as file:
-            shape, _, dtype = read_npy_header(file)
-        if dtype.kind not in NUMBER_KINDS:
-            raise FileContentError(f"{path} holds {dtype}; expected {NUMBERS}")
-        is_there = 0 not in shape
-        return FeatureFile(path, "", np.lib.format.open_memmap(path, mode="r") if is_there else np.empty(shape, dtype))
-
-
-def open_npz(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Open an archive of NumPy arrays; only the arrays in use are read, into memory."""
-    with (
-        reading(path, "an archive of arrays of numbers"),
-        path.open("rb") as file,
-        np.load(file, allow_pickle=False) as archive,
-    ):
-        return assemble(path, npz_arrays(archive), dataset, labels_dataset)
-
-
-def open_safetensors(path: Path, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Map the tensors of a safetensors file into memory."""
-    with reading(path, "a safetensors file"):
-        # The library checks the header, sizes and offsets included, but cannot map tensors; NumPy can.
-        with safe_open(path, framework="numpy") as file:
-            attributes = file.metadata() or {}
-        if is_stamped(attributes):
-            check_stamp(attributes, "features", path)
-        return assemble(path, safetensors_arrays(path), dataset, labels_dataset, attributes=attributes)
-
-
-OPENERS: dict[str, Callable[[Path, str | None, str | None], FeatureFile]] = {
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-    ".h5ad": open_hdf5,
-    ".npy": open_npy,
-    ".npz": open_npz,
-    ".safetensors": open_safetensors,
-}
+def check_features_name(path: str | Path) -> None:
+    """Raise unless features can be written to a file of this name: worth calling before long work."""
+    by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
 
 
 def write_features(
@@ -437,8 +372,7 @@ def write_features(
     ((3, 3), ['a', 'b', 'a'])
     """
     path, matrix = Path(path), np.asarray(features)
-    if path.suffix.lower() not in (".h5", ".hdf5"):
-        raise InputError(f"cannot write features to a file that ends in {path.suffix!r}; expected .h5 or .hdf5")
+    check_features_name(path)
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.name not in FLOAT_TYPES:
         raise InputError(
             f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix (n_samples, n_features) of "
@@ -449,7 +383,7 @@ def write_features(
     }
     for name, column in columns.items():
         if column.shape != matrix.shape[:1]:
-            raise InputError(f"{name} have shape {column.shape}; expected one a row: {matrix.shape[:1]}")
+            raise InputError(f"{name} have shape {column.shape}; expected one for each row: {matrix.shape[:1]}")
     chunk_rows = min(len(matrix), max(1, CHUNK_BYTES // (matrix.shape[1] * matrix.dtype.itemsize)))
     with replacing(path, force=force) as part, writing_hdf5(part) as (file, storage):
         dataset = file.create_dataset(

@@ -1,8 +1,9 @@
-"""HDF5 as cceclust uses it: writing that survives a full disk, columns of numbers or text, plain attributes."""
+"""HDF5 as cceclust uses it: reading that survives hostile files, writing that survives a full disk."""
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +13,25 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import InputError
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.guarded_reading import let_a_child_read_first
+from cceclust.files.reading import refuse_bomb
 
-__all__ = ["LateErrorFile", "plain_attributes", "read_column", "write_column", "writing_hdf5"]
+__all__ = [
+    "LateErrorFile",
+    "is_text",
+    "lies_elsewhere",
+    "open_hdf5",
+    "plain_attributes",
+    "read_column",
+    "refuse_chunk_bombs",
+    "write_column",
+    "writing_hdf5",
+]
+
+# Smaller files are read as a whole to see whether they can be.
+WHOLE_BYTES = 1 << 24
+MOST_ATTRIBUTES = 10_000
 
 
 class LateErrorFile(io.FileIO):
@@ -80,11 +97,64 @@ def writing_hdf5(path: Path) -> Iterator[tuple[h5py.File, LateErrorFile]]:
         storage.raise_error()
 
 
+def open_hdf5(path: Path) -> h5py.File:
+    """Open a file that does not bring the process down for reading."""
+    let_a_child_read_first(path, walk)
+    return h5py.File(path, "r")
+
+
+def walk(path: Path) -> None:
+    """Read the structure and all text of a file, and if it is small the numbers as well; skip what is refused."""
+    is_small = path.stat().st_size <= WHOLE_BYTES
+
+    def visit(_: str, item: h5py.Dataset | h5py.Group) -> None:
+        try:
+            plain_attributes(item.attrs)
+            if isinstance(item, h5py.Dataset) and not lies_elsewhere(item):
+                refuse_chunk_bombs(item)
+                if is_text(item) or is_small:
+                    read_column(item)
+        except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+            # The library has no error of its own kind for too little memory.
+            if "alloc" in str(error):
+                raise MemoryError from None
+
+    with h5py.File(path, "r") as file:
+        plain_attributes(file.attrs)
+        file.visititems(visit)
+
+
+def refuse_chunk_bombs(dataset: h5py.Dataset) -> None:
+    """Raise if reading a row of a small file would fill the memory; also goes through the index of the chunks."""
+    if dataset.chunks:
+        n_bytes = math.prod(dataset.chunks) * dataset.dtype.itemsize
+        refuse_bomb(Path(dataset.file.filename), f"a chunk of {dataset.name}", n_bytes)
+        dataset.id.get_num_chunks()
+
+
+def is_text(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset holds strings."""
+    return h5py.check_string_dtype(dataset.dtype) is not None
+
+
+def lies_elsewhere(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset has its values in other files, which a file from somebody else must not make us read."""
+    return bool(dataset.external) or bool(dataset.is_virtual)
+
+
 def read_column(dataset: h5py.Dataset) -> NDArray[Any]:
     """Read numbers, or text as ``str``; file names that are not UTF-8 keep their bytes, as in :func:`os.fsdecode`."""
-    if h5py.check_string_dtype(dataset.dtype) is not None:
-        return np.asarray(dataset.asstr(errors="surrogateescape")[...], dtype=str)
-    return np.asarray(dataset[...])
+    path = Path(dataset.file.filename)
+    if dataset.shape is None:
+        raise FileContentError(f"{path}: dataset {dataset.name!r} is empty")
+    refuse_bomb(path, dataset.name, dataset.nbytes)
+    if not is_text(dataset):
+        return np.asarray(dataset[...])
+    text = dataset.asstr(errors="surrogateescape")[...]
+    # NumPy gives every string the room of the longest.
+    longest = max(map(len, np.ravel(text)), default=0)
+    refuse_bomb(path, dataset.name, 4 * longest * np.size(text))
+    return np.asarray(text, dtype=str)
 
 
 def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
@@ -101,13 +171,17 @@ def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return HDF5 attributes as values of plain Python."""
-    return {name: as_plain_value(value) for name, value in attributes.items()}
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise FileContentError(f"{len(attributes):,} attributes; expected no more than {MOST_ATTRIBUTES:,}")
+    return {str(name): as_plain_value(value) for name, value in attributes.items()}
 
 
 def as_plain_value(value: Any) -> Any:
     """Convert what h5py returns for an attribute."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [as_plain_value(item) for item in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
     return value if isinstance(value, str | int | float | bool) else str(value)

@@ -1,4 +1,4 @@
-"""Label files: one label a row, integers or strings, in any of several formats."""
+"""Label files: a label for each row, integers or strings, in any of several formats."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.files.reading import listed, reading, refuse_what_is_no_file
-from cceclust.files.stored import StoredArray, contents, hdf5_arrays, load_column, read_npy
+from cceclust.files.reading import by_ending, listed, reading, refuse_what_is_no_file
+from cceclust.files.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
 
 __all__ = ["label_column", "parse", "read_cells", "read_label_file", "table_rows"]
 
@@ -23,14 +22,14 @@ OTHER_HEADERS = ("cluster", "target", "y")
 
 
 def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
-    """Read labels, one a row.
+    """Read a label for each row.
 
     Parameters
     ----------
     path : str or Path
         ``.h5`` (a feature file's labels, a cluster file's true labels or else its clusters, an AnnData column),
-        ``.npy``, ``.csv`` (the column ``label``, ``labels`` or ``class``, or the only one) or ``.txt`` (a label a
-        line).
+        ``.npy``, ``.csv`` (the column ``label``, ``labels`` or ``class``, or the only one) or ``.txt`` (a label on
+        each line).
     column : str, optional
         Name of the dataset or of the column to read instead.
 
@@ -46,32 +45,33 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     array([0, 1, 2, 3, 4])
     """
     path = Path(path)
-    reader = READERS.get(path.suffix.lower())
     refuse_what_is_no_file(path)
-    if reader is None:
-        raise FileContentError(
-            f"{path}: cannot read labels from files that end in {path.suffix!r}; expected one of {', '.join(READERS)}"
-        )
-    labels = reader(path, column)
+    read = by_ending(path, READERS, "read labels from", FileContentError)
+    with reading(path, "a file of labels"):
+        labels = read(path, column)
     if not len(labels):
         raise FileContentError(f"{path} holds no labels")
     return labels
 
 
-def read_hdf5(path: Path, column: str | None) -> NDArray[Any]:
-    """Read a dataset: the wanted one, true labels, labels, or the only column there is."""
-    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
-        stored = hdf5_arrays(file)
-        name = column or choose_column(stored, path)
-        labels = load_column(path, stored, name)
+def read_arrays(path: Path, column: str | None) -> NDArray[Any]:
+    """Read an array: the wanted one, true labels, labels, or the only column there is."""
+    if path.suffix.lower() == ".npy":
+        refuse_column(path, column)
+    with stored_file(path) as file:
+        name = column.strip("/") if column is not None else choose_column(file.arrays, path)
+        labels = load_column(path, file.arrays, name)
     if labels is None:
-        raise FileContentError(f"{path} has no dataset {name!r}; it has {contents(stored)}")
-    return one_label_a_row(labels, path)
+        raise FileContentError(f"{path} has no dataset {name!r}; it has {contents(file.arrays)}")
+    if labels.ndim != 1:
+        raise FileContentError(f"{path} holds an array of shape {labels.shape}; expected one label for each row")
+    return labels
 
 
 def choose_column(stored: Mapping[str, StoredArray], path: Path) -> str:
     """Return the name of the labels in a file that may have several columns."""
-    for name in ("true_labels", "labels"):
+    # The one array of a .npy file has the empty name.
+    for name in ("true_labels", "labels", ""):
         if name in stored:
             return name
     columns = [name for name, array in stored.items() if len(array.shape) == 1]
@@ -80,23 +80,8 @@ def choose_column(stored: Mapping[str, StoredArray], path: Path) -> str:
     raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {listed(columns or stored)}")
 
 
-def read_array(path: Path, column: str | None) -> NDArray[Any]:
-    """Read a NumPy array."""
-    refuse_column(path, column)
-    return one_label_a_row(read_npy(path), path)
-
-
-def one_label_a_row(labels: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Return labels as a vector, or say what they are instead."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        return labels[:, 0]
-    if labels.ndim != 1:
-        raise FileContentError(f"{path} holds an array of shape {labels.shape}; expected labels, one a row")
-    return labels
-
-
 def read_text(path: Path, column: str | None) -> NDArray[Any]:
-    """Read a label a line; an empty line is a missing label."""
+    """Read a label from each line; an empty line is a missing label."""
     refuse_column(path, column)
     return parse([line.strip() for line in decode(path).splitlines()])
 
@@ -175,10 +160,8 @@ def in_row_order(labels: NDArray[Any], row_numbers: list[str]) -> NDArray[Any]:
 
 def decode(path: Path) -> str:
     """Read a text file, with or without a byte order mark."""
-    try:
+    with reading(path, "UTF-8 text"):
         return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileContentError(f"{path} is not UTF-8 text ({error})") from None
 
 
 def parse(values: list[str]) -> NDArray[Any]:
@@ -197,10 +180,7 @@ def parse(values: list[str]) -> NDArray[Any]:
 
 
 READERS: dict[str, Callable[[Path, str | None], NDArray[Any]]] = {
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
-    ".h5ad": read_hdf5,
-    ".npy": read_array,
+    **dict.fromkeys(ARRAY_FILES, read_arrays),
     ".csv": read_csv,
     ".txt": read_text,
 }

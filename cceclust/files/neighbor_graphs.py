@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from cceclust.errors import InputError, TargetExistsError
 from cceclust.files.atomic import replacing
+from cceclust.files.hdf5 import open_hdf5
+from cceclust.files.reading import reading
 
 __all__ = ["refuse_second_graph", "write_neighbors"]
 
@@ -19,7 +21,7 @@ def refuse_second_graph(path: Path, *, force: bool) -> None:
     """Raise unless a graph can be written into this file: worth calling before the search for neighbours."""
     if not h5py.is_hdf5(path):
         raise InputError(f"{path} is not an HDF5 file, and only those can hold neighbours beside the features")
-    with h5py.File(path, "r") as file:
+    with reading(path, "an HDF5 file"), open_hdf5(path) as file:
         if "neighbors" in file and not force:
             raise TargetExistsError(f"{path} has neighbours already; use --force (force=True) to replace them")
 

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.label_files import label_column, parse, read_cells, read_label_file, table_rows
-from cceclust.files.reading import refuse_what_is_no_file
-from cceclust.files.stored import HDF5_ENDINGS, StoredArray, contents, load_column, named_arrays, read_npy
+from cceclust.files.reading import by_ending, refuse_bomb, refuse_what_is_no_file
+from cceclust.files.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
 
 ROW_HEADERS = ("row", "path")
-SOFT_DATASETS = ("soft_labels", "probabilities")
+# The one array of a .npy file has the empty name.
+SOFT_DATASETS = ("", "soft_labels", "probabilities")
+SOFT_FILES = {".csv": "table", **dict.fromkeys(ARRAY_FILES, "array")}
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,16 @@ class PartialLabels:
     Attributes
     ----------
     values : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        The number of each row's class, −1 where it is unknown; or a distribution a row, NaN where it is unknown.
+        The number of each row's class, −1 where it is unknown; or each row's distribution, NaN where it is unknown.
     classes : ndarray of shape (n_classes,)
         Names of the classes, integers or strings.
+    source : str or Path, optional
+        The file, or the dataset of the features, that they were read from.
     """
 
     values: NDArray[Any]
     classes: NDArray[Any]
+    source: str | Path | None = None
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -76,9 +81,9 @@ def read_partial_labels(
     Parameters
     ----------
     source : str or Path
-        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0) or ``path``; any file of one label
-        a row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or nothing for unknown; or the name
-        of such a dataset inside the file of features.
+        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0) or ``path``; any file of a
+        label for each row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or nothing for
+        unknown; or the name of such a dataset inside the file of features.
     n_rows : int
         Number of rows there are.
     paths : ndarray of shape (n_rows,), optional
@@ -102,16 +107,16 @@ def read_partial_labels(
     """
     path = Path(source)
     if features is not None and not path.exists():
-        with named_arrays(Path(features)) as stored:
-            name = find_dataset(path, stored, features)
-            labels = as_labels(np.asarray(load_column(Path(features), stored, name)), f"labels in {source}")
+        with stored_file(Path(features)) as file:
+            name = find_dataset(path, file.arrays, features)
+            labels = as_labels(np.asarray(load_column(Path(features), file.arrays, name)), f"labels in {source}")
     elif path.suffix.lower() == ".csv" and has_row_column(path):
         labels = read_table(path, n_rows, paths)
     else:
         labels = as_labels(read_label_file(path), f"labels in {path}")
     if len(labels) != n_rows:
         raise FileContentError(
-            f"{source} labels {len(labels):,} rows, but there are {n_rows:,}; give one label a row (−1 for unknown), "
+            f"{source} labels {len(labels):,} rows, but there are {n_rows:,}; give a label for each (−1 for unknown), "
             "or a table with the columns row and label"
         )
     known = ~is_missing(labels)
@@ -120,7 +125,7 @@ def read_partial_labels(
     classes, codes = np.unique(labels[known], return_inverse=True)
     values = np.full(n_rows, -1, np.int64)
     values[known] = codes
-    return PartialLabels(values, classes)
+    return PartialLabels(values, classes, source)
 
 
 def read_soft_labels(
@@ -131,9 +136,9 @@ def read_soft_labels(
     Parameters
     ----------
     source : str or Path
-        A table (.csv) with a column a class, and perhaps a column ``row`` or ``path`` if not every row has a line; an
-        array (.npy) or an HDF5 file with a dataset ``soft_labels`` or ``probabilities``, of a row a row; or the name of
-        such a dataset inside the file of features.
+        A table (.csv) with a column for each class, and a column ``row`` or ``path`` if not every row has a line; a
+        file of arrays (.npy, .h5, …) with one called ``soft_labels`` or ``probabilities``; or the name of such a
+        dataset inside the file of features.
     n_rows, paths, features
         As in :func:`read_partial_labels`.
 
@@ -144,26 +149,20 @@ def read_soft_labels(
     path = Path(source)
     classes: NDArray[Any] | None = None
     if features is not None and not path.exists():
-        with named_arrays(Path(features)) as stored:
-            matrix = load_numbers(Path(features), stored, find_dataset(path, stored, features))
-    elif path.suffix.lower() == ".csv":
+        with stored_file(Path(features)) as file:
+            matrix = load_numbers(Path(features), file.arrays, find_dataset(path, file.arrays, features))
+    elif by_ending(path, SOFT_FILES, "read soft labels from", FileContentError) == "table":
         refuse_what_is_no_file(path)
         matrix, classes = read_soft_table(path, n_rows, paths)
-    elif path.suffix.lower() == ".npy":
-        refuse_what_is_no_file(path)
-        matrix = read_npy(path)
-    elif path.suffix.lower() in HDF5_ENDINGS:
-        refuse_what_is_no_file(path)
-        matrix = read_soft_dataset(path)
     else:
-        raise FileContentError(f"{path}: cannot read soft labels from it; expected .csv, .npy or .h5")
+        matrix = read_soft_array(path)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
         raise FileContentError(
             f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each row and class"
         )
     if len(matrix) != n_rows:
         raise FileContentError(f"{source} holds soft labels of {len(matrix):,} rows, but there are {n_rows:,}")
-    return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes)
+    return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes, source)
 
 
 def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str | Path) -> str:
@@ -211,7 +210,9 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
     try:
         given = np.array([[float(line[column] or "nan") for column in columns] for line in rows], np.float64)
     except ValueError as error:
-        raise FileContentError(f"{path} holds what is no number ({error}); expected a column of them a class") from None
+        raise FileContentError(
+            f"{path} holds what is no number ({error}); expected a column of them for each class"
+        ) from None
     classes = parse([header[column] for column in columns])
     if len(columns) == len(header):
         return given.reshape(len(rows), -1), classes
@@ -219,7 +220,7 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
     for position, distribution in zip(find_rows(lowered, rows, n_rows, paths, path), given, strict=True):
         before = matrix[position]
         if not np.isnan(before).all() and not np.array_equal(before, distribution, equal_nan=True):
-            raise FileContentError(f"{path} gives row {position} two distributions that differ; expected one a row")
+            raise FileContentError(f"{path} gives row {position} two distributions that differ; expected one")
         matrix[position] = distribution
     return matrix, classes
 
@@ -252,18 +253,19 @@ def find_rows(
     return np.array([places[name] for name in names], np.intp)
 
 
-def read_soft_dataset(path: Path) -> NDArray[Any]:
-    """Read the soft labels or probabilities of an HDF5 file."""
-    with named_arrays(path) as stored:
-        name = next((known for known in SOFT_DATASETS if known in stored), None)
+def read_soft_array(path: Path) -> NDArray[Any]:
+    """Read the soft labels or probabilities of a file of arrays."""
+    with stored_file(path) as file:
+        name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
         if name is None:
-            expected = " or ".join(map(repr, SOFT_DATASETS))
-            raise FileContentError(f"{path} has no dataset {expected}; it has {contents(stored)}")
-        return load_numbers(path, stored, name)
+            expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
+            raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
+        return load_numbers(path, file.arrays, name)
 
 
 def load_numbers(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any]:
     """Read an array of numbers into memory."""
     if not stored[name].is_numeric:
         raise FileContentError(f"{path}: {name!r} holds {stored[name].type_name}; expected numbers")
+    refuse_bomb(path, name, stored[name].n_bytes)
     return np.asarray(stored[name].load()[...])

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cceclust.errors import FileContentError
+from cceclust.errors import FileContentError, InputError
 from cceclust.version import __version__
 
-__all__ = ["FORMAT_VERSION", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
+__all__ = [
+    "FORMAT_VERSION",
+    "as_plain_value",
+    "check_classes",
+    "check_stamp",
+    "from_json",
+    "is_stamped",
+    "stamp",
+    "to_json",
+]
 
 FORMAT_VERSION = 1
+NUMBER = (int, float)
+# What readers of ours look at, and what it must be; whatever else files hold is only shown.
+KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "parameters": {"method": str, "n_clusters": int, "classes": list},
+    "diagnostics": {
+        "agreeing_restarts": int,
+        "converged": bool,
+        "n_iter": int,
+        "restart_agreement": NUMBER,
+        "seconds": NUMBER,
+        "warnings": list,
+    },
+    "provenance": {"dataset": str, "features": str},
+}
 
 
 def stamp(kind: str) -> dict[str, str]:
@@ -48,17 +73,45 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
 
 def to_json(values: Mapping[str, Any]) -> str:
     """Serialise parameters or provenance, NumPy values included."""
-    return json.dumps(values, default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+    return json.dumps(as_plain_value(values), allow_nan=False)
 
 
-def from_json(text: Any, path: Path) -> dict[str, Any]:
+def as_plain_value(value: Any) -> Any:
+    """Convert to what the json module writes as standard JSON; NaN and infinity, which it lacks, become null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return as_plain_value(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): as_plain_value(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return as_plain_value(value.tolist())
+    if isinstance(value, list | tuple):
+        return [as_plain_value(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
     """Parse what :func:`to_json` wrote; an absent text is an empty mapping."""
     if text is None:
         return {}
     try:
-        values = json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise FileContentError(f"{path} is damaged: an attribute is not JSON ({error})") from None
+        values = json.loads(text, parse_constant=lambda _: None)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
-        raise FileContentError(f"{path} is damaged: an attribute is not a JSON object")
+        raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
+    for entry, kinds in KNOWN_ENTRIES.get(name, {}).items():
+        if values.get(entry) is not None and not isinstance(values[entry], kinds):
+            came = type(values[entry]).__name__
+            raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is a {came}")
     return values
+
+
+def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
+    """Raise InputError unless clusters that have names have one each."""
+    classes = parameters.get("classes")
+    if classes is None:
+        return
+    if len(classes) != n_clusters or not all(type(name) in (int, str) for name in classes):
+        raise InputError(f"the names of the classes are {classes}; expected {n_clusters} integers or texts")

@@ -1,24 +1,31 @@
-"""What all readers share: refusing what is no file, and turning a parser's complaints into errors of ours."""
+"""What all readers share: files told by their ending, nothing but files, no bombs, and one kind of error."""
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from safetensors import SafetensorError
+from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-from cceclust.errors import CceclustError, FileContentError, FileError
+__all__ = ["by_ending", "listed", "naming", "reading", "refuse_bomb", "refuse_what_is_no_file"]
 
-__all__ = ["listed", "reading", "refuse_what_is_no_file"]
+Choice = TypeVar("Choice")
 
-# What h5py, NumPy and safetensors raise when the bytes they parse make no sense.
-COMPLAINTS = (
-    OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, NotImplementedError, OverflowError,
-    SyntaxError, tokenize.TokenError, zipfile.BadZipFile, SafetensorError,
-)  # fmt: skip
+# No file of real data grows by more when it is unpacked; those of zeros, whose size says little, may up to the floor.
+MOST_GROWTH = 250
+UNSUSPICIOUS_BYTES = 1 << 26
+
+
+def by_ending(
+    path: str | Path, choices: Mapping[str, Choice], what: str, error: type[FileContentError | InputError]
+) -> Choice:
+    """Return the choice for the ending of a file's name; raise ``error`` if there is none."""
+    ending = Path(path).suffix.lower()
+    if ending not in choices:
+        raise error(f"{path}: cannot {what} files that end in {ending!r}; expected one of {', '.join(choices)}")
+    return choices[ending]
 
 
 def refuse_what_is_no_file(path: Path) -> None:
@@ -35,20 +42,39 @@ def refuse_what_is_no_file(path: Path) -> None:
         raise
     except FileNotFoundError:
         raise FileError(f"there is no file {path}") from None
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Check that ``path`` is a file, and say "is damaged or not {what}" when parsing it fails."""
+    """Check that ``path`` is a file, and say "is damaged or not {what}" when reading it fails."""
     refuse_what_is_no_file(path)
+    with naming(str(path), what):
+        yield
+
+
+@contextmanager
+def naming(part: str, what: str) -> Iterator[None]:
+    """Turn everything that reading can raise into an error that names the file, or the part of it, that was read."""
     try:
         yield
     except CceclustError:
         raise
-    except COMPLAINTS as error:
-        raise FileContentError(f"{path} is damaged or not {what} ({error})") from error
+    except MemoryError:
+        raise FileContentError(f"{part} is damaged or too large: there is not enough memory for it") from None
+    # Parsers of damaged bytes raise nearly anything: the bytes are to blame, not the parser.
+    except Exception as error:
+        raise FileContentError(f"{part} is damaged or not {what} ({error or type(error).__name__})") from error
+
+
+def refuse_bomb(path: Path, name: str, n_bytes: int) -> None:
+    """Raise before a small file fills the memory: an array that is far larger than the file that holds it."""
+    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * path.stat().st_size)
+    if n_bytes > limit:
+        raise FileContentError(
+            f"{path} is refused: {name} would take {n_bytes:,} bytes, over {MOST_GROWTH} times the size of the file"
+        )
 
 
 def listed(names: Iterable[str]) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files.clusters import Clusters, read_clusters
-from cceclust.files.description import kind_of
 from cceclust.files.features import FeatureFile, open_features
 from cceclust.files.label_files import read_label_file
+from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.stored import ARRAY_FILES, stored_file
 from cceclust.scoring import LabelFreeScores, Scores, score_clusters, score_without_labels
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
@@ -65,6 +65,7 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
     """
     path = Path(path)
     clusters = read_any_clusters(path)
+    warn_of_another_pair(path, clusters.model_id)
     if labels is not None:
         clusters.true_labels = read_label_file(labels, column=labels_dataset)
     elif labels_dataset is not None:
@@ -84,13 +85,13 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
 def read_any_clusters(path: Path) -> Clusters:
     """Read a cluster file, or labels alone."""
     refuse_what_is_no_file(path)
-    if path.suffix.lower() in (".h5", ".hdf5") and h5py.is_hdf5(path):
-        kind = kind_of(path)
-        if kind == "clusters":
-            return read_clusters(path)
-        with h5py.File(path, "r") as file:
-            if "features" in file:
+    if path.suffix.lower() in ARRAY_FILES:
+        with stored_file(path) as file:
+            kind = str(file.attributes.get("format", ""))
+            if "features" in file.arrays:
                 raise FileContentError(f"{path} holds features, not clusters; make them: cceclust fit {path}")
+        if kind == "cceclust-clusters":
+            return read_clusters(path)
     return Clusters(read_label_file(path))
 
 

@@ -1,10 +1,11 @@
-"""The arrays that a file holds, by name, before any of them is read: HDF5, NumPy archives, safetensors."""
+"""The arrays that a file holds, by name, before any of them is read: the one place that knows the formats of arrays."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,28 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from cceclust.errors import FileContentError
-from cceclust.files.hdf5 import plain_attributes, read_column
-from cceclust.files.reading import listed, reading
+from cceclust.errors import FileContentError, InputError
+from cceclust.files.hdf5 import is_text, lies_elsewhere, open_hdf5, plain_attributes, read_column
+from cceclust.files.reading import by_ending, listed, naming, refuse_bomb, refuse_what_is_no_file
 
 __all__ = [
-    "HDF5_ENDINGS",
+    "ARRAY_FILES",
     "NUMBERS",
     "NUMBER_KINDS",
     "StoredArray",
+    "StoredFile",
     "choose_matrix",
     "contents",
-    "hdf5_arrays",
     "load_column",
     "load_neighbors",
-    "named_arrays",
-    "npz_arrays",
-    "read_npy",
-    "read_npy_header",
-    "safetensors_arrays",
+    "refuse_names_in_npy",
+    "stored_file",
 ]
 
-HDF5_ENDINGS = (".h5", ".hdf5", ".h5ad")
 NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
 SAFETENSORS_TYPES = {
@@ -54,6 +51,12 @@ class StoredArray:
     load: Callable[[], Any]
     is_numeric: bool
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    item_bytes: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all its items; of text, which has no fixed size, 0."""
+        return math.prod(self.shape) * self.item_bytes
 
     @classmethod
     def of_dtype(
@@ -65,12 +68,40 @@ class StoredArray:
     ) -> StoredArray:
         """Describe an array of a NumPy type."""
         type_name = "objects" if dtype.kind == "O" else "text" if dtype.kind in "US" else str(dtype)
-        return cls(shape, type_name, load, dtype.kind in NUMBER_KINDS, attributes or {})
+        return cls(shape, type_name, load, dtype.kind in NUMBER_KINDS, attributes or {}, dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """The arrays of an open file, and what it says about itself."""
+
+    arrays: dict[str, StoredArray]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    close: Callable[[], None] = lambda: None
+
+
+@contextmanager
+def stored_file(path: Path) -> Iterator[StoredFile]:
+    """Open a file of arrays, which can be loaded while it is open; whatever goes wrong names the file."""
+    refuse_what_is_no_file(path)
+    what, open_file = by_ending(path, ARRAY_FILES, "read", FileContentError)
+    with naming(str(path), what):
+        file = open_file(path)
+        try:
+            yield file
+        finally:
+            file.close()
+
+
+def refuse_names_in_npy(path: Path, *names: str | None) -> None:
+    """Raise if a name is asked for in a format that has none."""
+    if path.suffix.lower() == ".npy" and any(name is not None for name in names):
+        raise InputError(f"{path}: a .npy file holds one unnamed array; leave out --dataset and --labels-dataset")
 
 
 def contents(stored: Mapping[str, StoredArray]) -> str:
     """List arrays with their shapes and types, for an error message."""
-    return listed(f"{name} {array.shape} {array.type_name}" for name, array in stored.items())
+    return listed(f"{name} {array.shape} {array.type_name}".strip() for name, array in stored.items())
 
 
 def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> str:
@@ -84,16 +115,16 @@ def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
             raise FileContentError(f"{path} has several matrices; choose one with --dataset: {contents(matrices)}")
         raise FileContentError(f"{path} has no matrix of numbers (n_samples, n_features); it has {contents(stored)}")
     if not stored[name].is_numeric:
-        raise FileContentError(
-            f"{path}: dataset {name!r} holds {stored[name].type_name}; expected {NUMBERS} in a dense matrix"
-        )
+        where = f"{path}: dataset {name!r}" if name else str(path)
+        raise FileContentError(f"{where} holds {stored[name].type_name}; expected {NUMBERS} in a dense matrix")
     return name
 
 
 def default_matrix(stored: Mapping[str, StoredArray]) -> str | None:
     """Return the name of the matrix that is read unless another is asked for: ``features``, or the only one."""
-    if "features" in stored:
-        return "features"
+    for name in ("features", ""):
+        if name in stored:
+            return name
     matrices = matrices_in(stored)
     return next(iter(matrices)) if len(matrices) == 1 else None
 
@@ -122,28 +153,22 @@ def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDA
         return None
     if not (stored[name].is_numeric or stored[name].type_name == "text"):
         raise FileContentError(f"{path}: {name!r} holds {stored[name].type_name}; expected numbers or text")
-    column = np.asarray(stored[name].load())
-    if column.dtype.kind == "S":
-        column = np.char.decode(column, "utf-8")
+    refuse_bomb(path, name, stored[name].n_bytes)
+    with naming(f"{path}, dataset {name!r},", "what it says it is"):
+        column = np.asarray(stored[name].load())
+        if column.dtype.kind == "S":
+            column = np.char.decode(column, "utf-8")
     return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 and name != "neighbors" else column
 
 
-@contextmanager
-def named_arrays(path: Path) -> Iterator[dict[str, StoredArray]]:
-    """List the arrays of a file, which can be loaded while it is open; of a format without names, none."""
-    ending = path.suffix.lower()
-    if ending in HDF5_ENDINGS:
-        with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
-            yield hdf5_arrays(file)
-    elif ending == ".npz":
-        with reading(path, "an archive of arrays"), np.load(path, allow_pickle=False) as archive:
-            yield npz_arrays(archive)
-    elif ending == ".safetensors":
-        # Opening it with the library checks the header.
-        with reading(path, "a safetensors file"), safe_open(path, framework="numpy"):
-            yield safetensors_arrays(path)
-    else:
-        yield {}
+def open_hdf5_arrays(path: Path) -> StoredFile:
+    """List the datasets of an HDF5 file."""
+    file = open_hdf5(path)
+    try:
+        return StoredFile(hdf5_arrays(file), plain_attributes(file.attrs), file.close)
+    except BaseException:
+        file.close()
+        raise
 
 
 def hdf5_arrays(file: h5py.File) -> dict[str, StoredArray]:
@@ -152,32 +177,46 @@ def hdf5_arrays(file: h5py.File) -> dict[str, StoredArray]:
 
     def visit(name: str, item: h5py.Dataset | h5py.Group) -> None:
         if isinstance(item, h5py.Dataset):
-            if h5py.check_string_dtype(item.dtype) is not None:
+            if lies_elsewhere(item):
+                stored[name] = StoredArray(item.shape or (), "values in other files", lambda: item, is_numeric=False)
+            elif is_text(item):
                 stored[name] = StoredArray(item.shape or (), "text", partial(read_column, item), is_numeric=False)
             else:
                 stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item, item.attrs)
-        elif "codes" in item and "categories" in item:
+        elif is_own_dataset(item, "codes") and is_own_dataset(item, "categories"):
             load = partial(read_categories, item)
             stored[name] = StoredArray(item["codes"].shape, "text", load, is_numeric=False)
-        elif "indptr" in item:
-            shape = tuple(int(length) for length in item.attrs.get("shape", ()))
+        elif is_own_dataset(item, "indptr"):
+            shape = tuple(int(length) for length in np.ravel(item.attrs.get("shape", ())))
             stored[name] = StoredArray(shape, "a sparse matrix", lambda: item, is_numeric=False)
 
     file.visititems(visit)
     return stored
 
 
+def is_own_dataset(group: h5py.Group, name: str) -> bool:
+    """Tell whether a group has a dataset of this name in the same file, not by a link to another."""
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        return False
+    item = group[name]
+    return isinstance(item, h5py.Dataset) and not lies_elsewhere(item)
+
+
 def read_categories(group: h5py.Group) -> NDArray[Any]:
     """Read a categorical column of an AnnData file; a missing value becomes the empty string."""
     # AnnData marks missing values with code -1, which picks the last: the empty string appended here.
-    categories = np.append(read_column(group["categories"]).astype(str), "")
-    return np.asarray(categories[group["codes"][...]])
+    categories, codes = np.append(read_column(group["categories"]).astype(str), ""), read_column(group["codes"])
+    refuse_bomb(Path(group.file.filename), group.name, codes.size * categories.itemsize)
+    return np.asarray(categories[codes])
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """Read the array of a NumPy file into memory."""
-    with reading(path, "an array of numbers or text"), path.open("rb") as file:
-        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+def open_npy(path: Path) -> StoredFile:
+    """Map the one array of a NumPy file into memory, under the empty name."""
+    with path.open("rb") as file:
+        shape, _, dtype = read_npy_header(file)
+    # An empty array has no bytes to map.
+    load = partial(np.empty, shape, dtype) if 0 in shape else partial(np.lib.format.open_memmap, path, mode="r")
+    return StoredFile({"": StoredArray.of_dtype(shape, dtype, load)})
 
 
 def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -188,14 +227,37 @@ def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return header
 
 
-def npz_arrays(archive: Any) -> dict[str, StoredArray]:
+def open_npz(path: Path) -> StoredFile:
+    """List the arrays of an archive; those that are loaded are read into memory."""
+    with ExitStack() as stack:
+        # NumPy leaves a file open that it cannot read.
+        archive = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise FileContentError(f"{path} is one array, not an archive of them; expected a name that ends in .npy")
+        stack.callback(archive.close)
+        return StoredFile(npz_arrays(path, archive), close=stack.pop_all().close)
+
+
+def npz_arrays(path: Path, archive: Any) -> dict[str, StoredArray]:
     """List the arrays of an open archive."""
     stored = {}
     for name in archive.files:
+        if f"{name}.npy" not in archive.zip.namelist():
+            continue
         with archive.zip.open(f"{name}.npy") as member:
             shape, _, dtype = read_npy_header(member)
         stored[name] = StoredArray.of_dtype(shape, dtype, partial(archive.__getitem__, name))
+        # Claims of the header that the archive does not bear out would be believed until the memory is full.
+        refuse_bomb(path, name, max(stored[name].n_bytes, archive.zip.getinfo(f"{name}.npy").file_size))
     return stored
+
+
+def open_safetensors(path: Path) -> StoredFile:
+    """Map the tensors of a file into memory."""
+    # The library checks the header, sizes and offsets included, but cannot map tensors; NumPy can.
+    with safe_open(path, framework="numpy") as file:
+        attributes = dict(file.metadata() or {})
+    return StoredFile(safetensors_arrays(path), attributes)
 
 
 def safetensors_arrays(path: Path) -> dict[str, StoredArray]:
@@ -209,8 +271,17 @@ def safetensors_arrays(path: Path) -> dict[str, StoredArray]:
         shape, type_name = tuple(entry["shape"]), entry["dtype"]
         dtype = np.dtype(SAFETENSORS_TYPES.get(type_name, "V1"))
         offset = 8 + header_bytes + entry["data_offsets"][0]
-        # An empty tensor has no bytes to map.
         load = partial(np.empty, shape, dtype) if 0 in shape else partial(np.memmap, path, dtype, "r", offset, shape)
         is_numeric = type_name in SAFETENSORS_TYPES
         stored[name] = StoredArray(shape, dtype.name if is_numeric else type_name, load, is_numeric)
     return stored
+
+
+ARRAY_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {
+    ".h5": ("an HDF5 file", open_hdf5_arrays),
+    ".hdf5": ("an HDF5 file", open_hdf5_arrays),
+    ".h5ad": ("an HDF5 file", open_hdf5_arrays),
+    ".npy": ("an array of numbers or text", open_npy),
+    ".npz": ("an archive of arrays", open_npz),
+    ".safetensors": ("a safetensors file", open_safetensors),
+}

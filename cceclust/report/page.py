@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cceclust.files.atomic import refuse_input, refuse_to_overwrite, replacing
+from cceclust.files.atomic import refuse_inputs, refuse_to_overwrite, replacing
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile
+from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.scores import open_features_of
 from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves
 from cceclust.report.confusion import class_scores, confusion_matrix
@@ -60,19 +62,20 @@ def write_report(
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
-    source = None if isinstance(clusters, Clusters) else Path(clusters)
+    source = None
     if not isinstance(clusters, Clusters):
-        clusters = read_clusters(clusters)
-    opened = open_features_of(clusters, source or target) if features is None else None
-    try:
-        inputs = [source, *(file.path for file in (features, opened) if file is not None)]
-        refuse_input(target, [path for path in inputs if path is not None])
-        html = page(summarize(clusters, features or opened), source, features or opened, (source or target).parent)
-    finally:
-        if opened is not None:
-            opened.close()
-    with replacing(target, force=force) as part:
-        part.write_text(html, encoding="utf-8")
+        source = Path(clusters)
+        clusters = read_clusters(source)
+        warn_of_another_pair(source, clusters.model_id)
+    with ExitStack() as files:
+        if features is None:
+            features = open_features_of(clusters, source or target)
+            files.callback(features.close if features is not None else lambda: None)
+        inputs = [source, None if features is None else features.path]
+        refuse_inputs([target], [path for path in inputs if path is not None])
+        html = page(summarize(clusters, features), source, features, (source or target).parent)
+        with replacing(target, force=force) as part:
+            part.write_text(html, encoding="utf-8")
 
 
 def page(summary: Summary, source: Path | None, features: FeatureFile | None, folder: Path) -> str:

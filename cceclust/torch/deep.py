@@ -19,6 +19,7 @@ from cceclust.presets import RunSettings
 from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.objectives import Objective, make_objective
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.validation import check_non_negative, check_positive
 
 __all__ = ["DeepTrainer", "EpochMetrics"]
@@ -94,6 +95,8 @@ class DeepTrainer:
     ----------
     history : list of EpochMetrics
         One an epoch so far.
+    neighbors : tensor (n, n_neighbors) of int32, or None
+        For objectives that compare neighbours: the nearest images by the features that training began with.
 
     Examples
     --------
@@ -134,6 +137,7 @@ class DeepTrainer:
         self.batch_size = batch_size
         self.seed = seed
         self.history: list[EpochMetrics] = []
+        self.neighbors: Tensor | None = None
         groups = parameter_groups(network, learning_rate, head_learning_rate)
         self.optimizer = torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
 
@@ -175,6 +179,9 @@ class DeepTrainer:
         if given is not None and not (given >= 0).any():
             raise InputError("no image has a label; leave the labels out")
         targets = None if given is None else torch.from_numpy(given)
+        if self.objective.n_neighbors and self.neighbors is None:
+            found = nearest_neighbors(self.features(images), self.objective.n_neighbors)
+            self.neighbors = torch.from_numpy(found)
 
         def report(step: int) -> None:
             if on_step is not None:
@@ -207,7 +214,7 @@ class DeepTrainer:
             for step, rows in enumerate(order.tensor_split(n_steps), start=1):
                 batch = as_input(images[rows.to(images.device)], self.device)
                 labelled = None if given is None else self._draw_labelled(images, given)
-                parts, logits = self.train_step(batch, labelled)
+                parts, logits = self.train_step(batch, labelled, self._draw_neighbors(images, rows))
                 n_clusters = logits.shape[1]
                 # Nothing here waits for the device; the sums are looked at when the epoch is over.
                 found[rows.to(self.device)] = logits.argmax(dim=1)
@@ -239,8 +246,15 @@ class DeepTrainer:
         drawn = known[torch.randperm(len(known))[: self.batch_size]]
         return as_input(images[drawn.to(images.device)], self.device), given[drawn].to(self.device)
 
+    def _draw_neighbors(self, images: Tensor, rows: Tensor) -> Tensor | None:
+        """Return one neighbour of each row, at random, as network input; None if the objective needs none."""
+        if self.neighbors is None:
+            return None
+        drawn = self.neighbors[rows, torch.randint(self.neighbors.shape[1], (len(rows),))]
+        return as_input(images[drawn.to(images.device)], self.device)
+
     def train_step(
-        self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None
+        self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None, seen: Tensor | None = None
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Take one step on network input; return the loss and its parts, and the logits of the images.
 
@@ -250,8 +264,10 @@ class DeepTrainer:
             Images.
         labelled : (tensor (m, …), tensor (m,)), optional
             Images whose cluster is known, and which it is.
+        seen : tensor (n, …), optional
+            Images to make views of; those of the batch by default.
         """
-        view = self.augmentation(batch)
+        view = self.objective.make_view(self.network, batch if seen is None else seen, self.augmentation)
         if view.shape != batch.shape:
             raise InputError(
                 f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"
@@ -325,6 +341,7 @@ class DeepTrainer:
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "history": [asdict(metrics) for metrics in self.history],
+            "neighbors": self.neighbors,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -332,6 +349,7 @@ class DeepTrainer:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
+        self.neighbors = state.get("neighbors")
 
 
 def check_at_least_one(value: int, name: str) -> None:

@@ -16,14 +16,20 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from cceclust.errors import FileContentError, FileError, InputError
-from cceclust.files.atomic import refuse_to_overwrite
-from cceclust.files.features import open_features
+from cceclust.files.atomic import claiming, refuse_to_overwrite
+from cceclust.files.extraction_journal import (
+    ExtractionJournal,
+    discard_leftovers,
+    holds_result_of,
+    skipped_images,
+)
+from cceclust.files.features import check_features_name, open_features
 from cceclust.files.images import ImageCollection
-from cceclust.files.partial import PartialFeatures, discard_leftovers, holds_result_of, skipped_images
 from cceclust.files.provenance import stamp
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
 from cceclust.torch.weights import Backbone, load_backbone
+from cceclust.workers import WorkerContext
 
 __all__ = ["Extraction", "extract_features", "usual_workers"]
 
@@ -128,46 +134,50 @@ def extract_features(
     >>> extract_features(images, "digits-resnet50.h5")  # doctest: +SKIP
     """
     target = Path(target)
-    refuse_to_overwrite(target, force=True)
     place = resolve_device(device)
     check_options(target, size=size, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error)
-    network = load_backbone(backbone, weights, place)
-    if network.size not in (None, size):
-        raise InputError(f"{network.name} takes images of {network.size} px only; use --size {network.size}")
-    batch_size = network.batch_size or batch_size or usual_batch_size(place)
-    precision = usual_precision(place) if precision == "auto" else precision
-    if precision not in PRECISIONS:
-        raise InputError(f"precision={precision!r}; expected auto, {', '.join(PRECISIONS)}")
-    settings = {
-        **stamp("features"),
-        "backbone": as_utf8(network.name),
-        "weights": as_utf8(network.weights),
-        "weights_sha256": network.weights_sha256,
-        "image_size": size,
-        "preprocessing": describe_preprocessing(size),
-        "input": as_utf8(images.source),
-        "input_count": len(images),
-        "input_fingerprint": images.fingerprint(),
-        "dtype": dtype,
-        "precision": precision,
-        "device": place.type,
-        "batch_size": batch_size,
-        "torch_version": str(torch.__version__),
-    }
-    if target.exists() and holds_result_of(target, settings):
-        if not restart:
-            discard_leftovers(target)
-            return outcome(target, images, n_resumed=len(images))
-    else:
-        refuse_to_overwrite(target, force=force)
-    with PartialFeatures(target, settings, dtype, restart=restart) as partial:
-        n_resumed = partial.images_done
-        batches = ImageBatches(images, size, batch_size, first_image=n_resumed)
-        store_features(network, batches, partial, place, PRECISIONS[precision], workers, on_error, progress)
-        if not partial.n_rows:
-            raise FileContentError(f"none of the {len(images)} images can be read; the first: {partial.skipped[0][1]}")
-        partial.finish(labels=images.labels, paths=images.paths)
-    return outcome(target, images, n_resumed=n_resumed)
+    inputs = [*images.files, *(source for source in (backbone, weights) if source is not None)]
+    # Whether the target may be replaced is known only when its settings are.
+    with claiming([target], inputs=inputs, force=True):
+        network = load_backbone(backbone, weights, place)
+        if network.size not in (None, size):
+            raise InputError(f"{network.name} takes images of {network.size} px only; use --size {network.size}")
+        batch_size = network.batch_size or batch_size or usual_batch_size(place)
+        precision = usual_precision(place) if precision == "auto" else precision
+        if precision not in PRECISIONS:
+            raise InputError(f"precision={precision!r}; expected auto, {', '.join(PRECISIONS)}")
+        settings = {
+            **stamp("features"),
+            "backbone": as_utf8(network.name),
+            "weights": as_utf8(network.weights),
+            "weights_sha256": network.weights_sha256,
+            "image_size": size,
+            "preprocessing": describe_preprocessing(size),
+            "input": as_utf8(images.source),
+            "input_count": len(images),
+            "input_fingerprint": images.fingerprint(),
+            "dtype": dtype,
+            "precision": precision,
+            "device": place.type,
+            "batch_size": batch_size,
+            "torch_version": str(torch.__version__),
+        }
+        if target.exists() and holds_result_of(target, settings):
+            if not restart:
+                discard_leftovers(target)
+                return outcome(target, images, n_resumed=len(images))
+        else:
+            refuse_to_overwrite(target, force=force)
+        with ExtractionJournal(target, settings, dtype, restart=restart) as journal:
+            n_resumed = journal.images_done
+            batches = ImageBatches(images, size, batch_size, first_image=n_resumed)
+            store_features(network, batches, journal, place, PRECISIONS[precision], workers, on_error, progress)
+            if not journal.n_rows:
+                raise FileContentError(
+                    f"none of the {len(images)} images can be read; the first: {journal.skipped[0][1]}"
+                )
+            journal.finish(labels=images.labels, paths=images.paths)
+        return outcome(target, images, n_resumed=n_resumed)
 
 
 def as_utf8(name: str) -> str:
@@ -177,8 +187,7 @@ def as_utf8(name: str) -> str:
 
 def check_options(target: Path, *, size: int, batch_size: int | None, workers: int, dtype: str, on_error: str) -> None:
     """Raise for values that cannot be used, before any long work."""
-    if target.suffix.lower() not in (".h5", ".hdf5"):
-        raise InputError(f"cannot write features to {target}; expected a name that ends in .h5 or .hdf5")
+    check_features_name(target)
     for name, value, least in (("size", size, 1), ("batch_size", batch_size, 1), ("workers", workers, 0)):
         if value is not None and value < least:
             raise InputError(f"{name}={value}; expected at least {least}")
@@ -245,7 +254,7 @@ class ImageBatches(Dataset[ImageBatch]):
 def store_features(
     network: Backbone,
     batches: ImageBatches,
-    partial: PartialFeatures,
+    journal: ExtractionJournal,
     device: torch.device,
     precision: torch.dtype,
     workers: int,
@@ -253,7 +262,7 @@ def store_features(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Run all batches through the network while others are being decoded and written."""
-    n_done, n_images = partial.images_done, len(batches.images)
+    n_done, n_images = journal.images_done, len(batches.images)
     report = progress or (lambda n_done, n_images: None)
     report(n_done, n_images)
     writes: deque[Future[None]] = deque()
@@ -267,7 +276,7 @@ def store_features(
                 raise InputError(
                     f"{device} has too little memory for {len(batch.pixels)} images at once; use a smaller --batch-size"
                 ) from None
-            writes.append(writer.submit(write_batch, partial, features, batch.skipped, n_done))
+            writes.append(writer.submit(write_batch, journal, features, batch.skipped, n_done))
             if len(writes) > BATCHES_TO_WRITE:
                 writes.popleft().result()
             n_done += len(batch.pixels)
@@ -282,8 +291,8 @@ def decoded_ahead(batches: ImageBatches, workers: int, device: torch.device) -> 
         batches,
         batch_size=None,
         num_workers=min(workers, len(batches)),
-        # A fork of a process that has run OpenMP may hang or crash.
-        multiprocessing_context="spawn" if min(workers, len(batches)) else None,
+        # Spawned, because a fork of a process that has run OpenMP may hang or crash.
+        multiprocessing_context=WorkerContext() if min(workers, len(batches)) else None,
         pin_memory=device.type == "cuda",
     )
     yield from loader
@@ -308,19 +317,19 @@ def compute_features(network: Backbone, pixels: Tensor, precision: torch.dtype) 
         return features[:n_images].float()
 
 
-def write_batch(partial: PartialFeatures, features: Tensor, skipped: list[tuple[int, str]], first_image: int) -> None:
+def write_batch(journal: ExtractionJournal, features: Tensor, skipped: list[tuple[int, str]], first_image: int) -> None:
     """Store the rows of the images that could be read."""
     kept = np.ones(len(features), bool)
     kept[[index - first_image for index, _ in skipped]] = False
     with np.errstate(over="ignore"):
-        rows = features.cpu().numpy()[kept].astype(partial.dtype)
+        rows = features.cpu().numpy()[kept].astype(journal.dtype)
     if not np.isfinite(rows).all():
         bad = first_image + int(np.flatnonzero(kept)[np.argmin(np.isfinite(rows).all(axis=1))])
         raise InputError(
             f"the features of image {bad} contain NaN or infinity; try --precision float32 --dtype float32, "
             "or check the weights"
         )
-    partial.append(rows, len(features), skipped)
+    journal.append(rows, len(features), skipped)
 
 
 def outcome(target: Path, images: ImageCollection, *, n_resumed: int) -> Extraction:

@@ -79,7 +79,7 @@ class SelfLabelingLoss(nn.Module):
     Parameters
     ----------
     fairness : float
-        λ.
+        λ; the paper has 100.
     prior : sequence of n_clusters numbers, optional
         u; uniform by default.
     max_iter : int
@@ -98,7 +98,7 @@ class SelfLabelingLoss(nn.Module):
 
     def __init__(
         self,
-        fairness: float = 1.0,
+        fairness: float = 100.0,
         prior: Tensor | list[float] | None = None,
         max_iter: int = 20,
         view_weight: float = 1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +18,8 @@ __all__ = ["NETWORKS", "ClusterNetwork", "Standardize", "build_network", "choose
 # Larger images than these are taken for the next size up.
 LARGEST_GREY = 30
 LARGEST_FOR_32 = 64
+# What the widths of the small forms of VGG-4 are divided by.
+NARROWING = 8
 
 
 class Standardize(nn.Module):
@@ -86,6 +89,10 @@ class Form(NamedTuple):
 
 NETWORKS = {
     **{f"vgg4-{size}": Form(size, column.n_channels, VGG4) for size, column in COLUMNS.items()},
+    **{
+        f"vgg4-{size}-small": Form(size, column.n_channels, partial(VGG4, narrowing=NARROWING))
+        for size, column in COLUMNS.items()
+    },
     "resnet18-32": Form(32, 3, small_resnet18),
     "resnet18-96": Form(96, 3, small_resnet18),
 }
@@ -98,8 +105,9 @@ def build_network(
 
     Parameters
     ----------
-    name : {"vgg4-28", "vgg4-32", "vgg4-96", "resnet18-32", "resnet18-96"}
-        The network and the side of its images: grey ones for ``vgg4-28``, RGB for the others.
+    name : {"vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", …, "resnet18-32", "resnet18-96"}
+        The network and the side of its images: grey ones for ``vgg4-28``, RGB for the others. The small forms have an
+        eighth of the widths.
     n_clusters : int
         Number of clusters.
     mean, deviation : sequence of n_channels numbers, optional

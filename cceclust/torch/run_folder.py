@@ -14,9 +14,9 @@ Each file is written beside its place and renamed, so a kill leaves none of them
 
 from __future__ import annotations
 
+import io
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,8 +28,8 @@ from safetensors.torch import save
 from torch import nn
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files.atomic import replacing
-from cceclust.files.partial import lock
+from cceclust.files.atomic import refuse_inputs, replacing
+from cceclust.files.locks import locked
 from cceclust.files.provenance import check_stamp, stamp
 from cceclust.files.reading import reading
 from cceclust.torch.deep import DeepTrainer
@@ -56,26 +56,29 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.config, self.metrics, self.checkpoint, self.model, self.clusters, self.features = (
-            self.path / name for name in FILES
-        )
+        self.files = [self.path / name for name in FILES]
+        self.config, self.metrics, self.checkpoint, self.model, self.clusters, self.features = self.files
 
     @contextmanager
-    def opened(self, config: Mapping[str, Any], *, resume: bool, force: bool) -> Iterator[None]:
+    def opened(
+        self, config: Mapping[str, Any], *, inputs: Sequence[str | Path] = (), resume: bool, force: bool
+    ) -> Iterator[None]:
         """Begin a run with this configuration, or go on with it; no other process may do so meanwhile.
 
         Parameters
         ----------
         config : mapping
             All that the result depends on.
+        inputs : sequence of str or Path
+            The files that are read; none of them may be one of the run's.
         resume, force : bool
             Go on with what is there; start over. Without either, nothing may be there.
         """
         self._refuse_other_folders()
+        refuse_inputs(self.files, inputs)
         try:
             self.path.mkdir(exist_ok=True)
-            with (self.path / "lock").open("ab") as lock_file:
-                lock(lock_file, self.path)
+            with locked(self.path / "lock", self.path):
                 self._begin(config, resume=resume, force=force)
                 yield
         except CceclustError:
@@ -118,10 +121,11 @@ class RunFolder:
 
     def save(self, trainer: DeepTrainer) -> None:
         """Write the checkpoint, and then the metrics, which are also in it."""
-        with replacing(self.checkpoint, force=True) as part, part.open("wb") as file:
-            torch.save(trainer.state_dict(), file)
-            file.flush()
-            os.fsync(file.fileno())
+        # Through memory: torch, when it writes to a full disk itself, does not say that the disk is full.
+        buffer = io.BytesIO()
+        torch.save(trainer.state_dict(), buffer)
+        with replacing(self.checkpoint, force=True) as part:
+            part.write_bytes(buffer.getbuffer())
         self._write_metrics(trainer)
 
     def restore(self, trainer: DeepTrainer) -> int:

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
-from cceclust.files.atomic import refuse_to_overwrite
-from cceclust.files.clusters import Clusters, write_clusters
+from cceclust.files.atomic import claiming
+from cceclust.files.clusters import Clusters, clusters_writer, write_clusters
 from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
 from cceclust.files.provenance import stamp
-from cceclust.presets import PRESETS, RunSettings
+from cceclust.presets import NORMALIZATIONS, PRESETS, RunSettings
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
 from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one
 from cceclust.torch.devices import resolve_device
@@ -34,8 +34,8 @@ from cceclust.torch.networks import NETWORKS, ClusterNetwork, build_network, cho
 from cceclust.torch.objectives import make_objective, parameters_of
 from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
-from cceclust.torch.small_resnet import load_pretext
 from cceclust.torch.weights import load_weights, sha256
+from cceclust.training.diagnosis import NETWORK_ADVICE, Prediction, find_problems
 
 __all__ = [
     "Run",
@@ -47,9 +47,6 @@ __all__ = [
     "predict_images_file",
     "resolve",
 ]
-
-# Clusters smaller than this part of their equal share count as lost.
-TINY_PART = 0.05
 
 
 @dataclass(frozen=True)
@@ -140,7 +137,9 @@ def cluster_images(
         "labels_sha256": None if labels is None else hashlib.sha256(labels.values.tobytes()).hexdigest(),
         "torch_version": str(torch.__version__),
     }
-    with place.opened(config, resume=resume, force=force):
+    sources = (settings.init, None if labels is None else labels.source)
+    inputs = [*images.files, *(source for source in sources if source is not None)]
+    with place.opened(config, inputs=inputs, resume=resume, force=force):
         form = NETWORKS[settings.network]
         loaded = load_pixels(images, form.size, form.n_channels)
         trainer = make_trainer(settings, n_clusters, loaded.pixels, device)
@@ -248,9 +247,11 @@ def predict_images_file(
     """
     path = Path(path).resolve() if Path(path).name in ("", "..") else Path(path)
     out = out or path.with_name((path.name if path.is_dir() else path.stem) + ".clusters.h5")
-    refuse_to_overwrite(out, force=force)
-    clusters = predict_images(folder, open_images(path, dataset=dataset, labels_dataset=labels_dataset))
-    write_clusters(out, clusters, force=force)
+    clusters_writer(out)
+    images = open_images(path, dataset=dataset, labels_dataset=labels_dataset)
+    with claiming([out], inputs=[*images.files, *RunFolder(folder).files], force=force):
+        clusters = predict_images(folder, images)
+        write_clusters(out, clusters, force=force)
     return clusters, out
 
 
@@ -262,16 +263,16 @@ def choose_settings(objective: str = "cce", preset: str | None = None, **chosen:
     objective : str
         A preset's fairness is meant for ``cce`` and ``cce-pgd``; others keep their own.
     preset : str, optional
-        A name in :data:`cceclust.presets.PRESETS`.
+        A name in :data:`cceclust.presets.PRESETS`. Those with ResNet-18 need ``init``.
     **chosen
         Fields of :class:`RunSettings` that shall differ; ``objective_parameters`` are added to those of the preset.
 
     Examples
     --------
     >>> from cceclust.torch.runs import choose_settings
-    >>> settings = choose_settings("cce", "cifar10-resnet18", objective_parameters={"max_iter": 50})
+    >>> settings = choose_settings("cce", "cifar10", objective_parameters={"max_iter": 50})
     >>> settings.objective_parameters
-    {'augmentation_weight': 0.2, 'fairness': 100.0, 'max_iter': 50}
+    {'augmentation_weight': 1.0, 'fairness': 100.0, 'max_iter': 50}
     """
     start = RunSettings()
     if preset is not None:
@@ -284,7 +285,13 @@ def choose_settings(objective: str = "cce", preset: str | None = None, **chosen:
         if name in parameters_of(objective) and (name != "fairness" or objective in ("cce", "cce-pgd"))
     }
     parameters |= chosen.pop("objective_parameters", {})
-    return replace(start, objective=objective, objective_parameters=parameters, **chosen)
+    settings = replace(start, objective=objective, objective_parameters=parameters, **chosen)
+    if preset is not None and settings.network == "resnet18" and settings.init is None:
+        raise InputError(
+            f"preset {preset!r} starts from the checkpoint of a pretext task, and its learning rate is far too small "
+            "for random weights; name a checkpoint, e.g. one of SCAN's, as init=FILE"
+        )
+    return settings
 
 
 def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> RunSettings:
@@ -322,6 +329,11 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     augmentation = by_default if settings.augmentation == "auto" else settings.augmentation
     if augmentation not in AUGMENTATIONS:
         raise InputError(f"augmentation={augmentation!r}; expected auto, {', '.join(AUGMENTATIONS)}")
+    if settings.normalization not in ("images", *NORMALIZATIONS):
+        known = ", ".join(NORMALIZATIONS)
+        raise InputError(f"normalization={settings.normalization!r}; expected images, {known}")
+    if settings.normalization != "images" and NETWORKS[network].n_channels != 3:
+        raise InputError(f"normalization={settings.normalization!r} is for RGB images; {network} takes grey ones")
     if settings.init is not None and not Path(settings.init).is_file():
         raise InputError(f"init={settings.init!r} is no file; expected a checkpoint of weights")
     return replace(settings, network=network, augmentation=augmentation)
@@ -343,27 +355,34 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
     """
     resolve_device(device)
     form = NETWORKS[settings.network]
+    objective = make_objective(settings.objective, **settings.objective_parameters)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(settings.seed)
-        network = new_network(settings.network, n_clusters, pixels)
+        network = new_network(settings.network, n_clusters, pixels, settings.normalization)
+        objective.start_head(network.head)
     if settings.init is not None:
-        load_pretext(network.backbone, settings.init)
+        load_weights(network.backbone, settings.init)
     return DeepTrainer(
         network,
         make_augmentation(settings.augmentation, form.size, form.n_channels),
-        settings.objective,
+        objective,
         learning_rate=settings.learning_rate,
         head_learning_rate=settings.head_learning_rate,
         weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
         device=device,
         seed=settings.seed,
-        **settings.objective_parameters,
     )
 
 
-def new_network(name: str, n_clusters: int, pixels: Tensor) -> ClusterNetwork:
-    """Build a network that standardises images by the mean and deviation of each channel of these."""
+def new_network(name: str, n_clusters: int, pixels: Tensor, normalization: str = "images") -> ClusterNetwork:
+    """Build a network that standardises images by each channel's mean and deviation, given or those of the pixels."""
+    mean, deviation = channel_statistics(pixels) if normalization == "images" else NORMALIZATIONS[normalization]
+    return build_network(name, n_clusters, mean=mean, deviation=deviation)
+
+
+def channel_statistics(pixels: Tensor) -> tuple[list[float], list[float]]:
+    """Return the mean and deviation of each channel of bytes (n, n_channels, …), as parts of 255."""
     values = np.arange(256) / 255
     means, deviations = [], []
     for channel in pixels.unbind(dim=1):
@@ -372,7 +391,7 @@ def new_network(name: str, n_clusters: int, pixels: Tensor) -> ClusterNetwork:
         means.append(mean)
         # A channel without any variation is left as it is.
         deviations.append(float(np.sqrt(np.average((values - mean) ** 2, weights=counts))) or 1.0)
-    return build_network(name, n_clusters, mean=means, deviation=deviations)
+    return means, deviations
 
 
 def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedImages) -> Clusters:
@@ -394,20 +413,13 @@ def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedIm
 def find_collapse(clusters: Clusters) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful."""
     assert clusters.probabilities is not None
-    n_images, n_clusters = clusters.probabilities.shape
-    sizes = np.bincount(clusters.labels, minlength=n_clusters)
-    lost = int((sizes < TINY_PART * n_images / n_clusters).sum())
-    confidence = float(clusters.probabilities.max(axis=1).mean())
-    problems = []
-    if lost:
-        verb = "is" if lost == 1 else "are"
-        problems.append(
-            f"{lost} of {n_clusters} clusters {verb} empty or nearly so: the network has collapsed or needs more "
-            "epochs; train for longer, try another fairness, lower the learning rate, or try another seed"
-        )
-    if confidence < 1 / n_clusters + 0.1 * (1 - 1 / n_clusters):
-        problems.append(
-            f"the mean confidence is {confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the network "
-            "has learned nothing yet; train for longer, or raise the learning rate"
-        )
-    return problems
+    prediction = Prediction(clusters.labels, clusters.probabilities)
+    n_clusters = clusters.probabilities.shape[1]
+    return find_problems(
+        prediction.sizes(),
+        np.full(n_clusters, 1 / n_clusters),
+        prediction.mean_confidence(),
+        agreement=None,
+        converged=True,
+        advice=NETWORK_ADVICE,
+    )

@@ -1,4 +1,4 @@
-"""ResNet-18 for small images, as SCAN uses it for CIFAR and STL-10, and the weights that SCAN's pretext task leaves.
+"""ResNet-18 for small images, as SCAN uses it for CIFAR and STL-10.
 
 W. Van Gansbeke, S. Vandenhende, S. Georgoulis, M. Proesmans, L. Van Gool, "SCAN: Learning to classify images without
 labels", ECCV 2020 (arXiv:2005.12320).
@@ -6,19 +6,12 @@ labels", ECCV 2020 (arXiv:2005.12320).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from torch import Tensor, nn
+from torch import nn
 
 from cceclust.errors import InputError
 from cceclust.torch.resnet import ResNet, convolution, resnet18
-from cceclust.torch.weights import load_state, read_state
 
-__all__ = ["load_pretext", "small_resnet18"]
-
-# What is trained on top of the backbone, in SCAN's files and in ours.
-HEADS = ("contrastive_head.", "cluster_head.", "head.", "standardize.")
+__all__ = ["small_resnet18"]
 
 
 def small_resnet18(size: int = 32) -> ResNet:
@@ -43,29 +36,3 @@ def small_resnet18(size: int = 32) -> ResNet:
     nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")
     network.maxpool = nn.Identity() if size == 32 else nn.MaxPool2d(2, padding=1)  # type: ignore[assignment]
     return network
-
-
-def load_pretext(backbone: nn.Module, path: str | Path) -> None:
-    """Load a backbone from a checkpoint of SCAN's pretext task, or from a model that ``cceclust deep`` wrote.
-
-    Nothing in the file is run. Heads are left out.
-
-    Parameters
-    ----------
-    backbone : nn.Module
-        Such as :func:`small_resnet18` returns.
-    path : str or Path
-        A ``.pth``, ``.pth.tar`` or ``.safetensors`` file.
-    """
-    path = Path(path)
-    load_state(backbone, our_names(read_state(path)), path)
-
-
-def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename SCAN's parameters, and leave out those that are not of the backbone."""
-    plain = {name.removeprefix("module."): value for name, value in state.items()}
-    return {
-        name.removeprefix("backbone.").replace(".shortcut.", ".downsample."): value
-        for name, value in plain.items()
-        if not name.startswith(HEADS)
-    }

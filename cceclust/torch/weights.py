@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -25,7 +26,6 @@ __all__ = [
     "OFFICIAL_WEIGHTS",
     "Backbone",
     "load_backbone",
-    "load_state",
     "load_weights",
     "read_state",
 ]
@@ -42,6 +42,33 @@ OFFICIAL_WEIGHTS = {
 }
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 OFFICIAL_URL = "https://download.pytorch.org/models/"
+
+# Where checkpoints keep the backbone, before the name of each parameter: files of plain weights, then SCAN and
+# solo-learn, MoCo, and SimCLR. Networks that several GPUs trained have "module." before that.
+PREFIXES = ("", "backbone.", "encoder_q.", "encoder.")
+# What training put on top of a backbone, and what it kept beside it.
+OTHERS = (
+    "fc.",
+    "head.",
+    "standardize.",
+    "contrastive_head.",
+    "cluster_head.",
+    "projector.",
+    "projection_head.",
+    "predictor.",
+    "classifier.",
+    "encoder_k.",
+    "momentum_",
+    "queue",
+)
+# NumPy's numbers, such as a best accuracy, which training scripts save beside the weights. They cannot run code.
+SCALAR: Any = np.float64(0).__reduce__()[0]
+NUMPY_SCALARS: list[Any] = [
+    (SCALAR, "numpy.core.multiarray.scalar"),
+    (SCALAR, "numpy._core.multiarray.scalar"),
+    np.dtype,
+    *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64, np.bool_)),
+]
 
 
 @dataclass
@@ -148,19 +175,34 @@ def fetch(file_name: str) -> Path:
 
 
 def load_weights(network: nn.Module, path: str | Path) -> None:
-    """Load a ``.pth`` or ``.safetensors`` file of tensors into a network, whose parameters it must match by name.
+    """Load a file of tensors into a network: plain weights, or a checkpoint of SCAN, SimCLR, MoCo or solo-learn.
 
-    Weights of the last layer, ``fc``, are left out if the network has none.
+    Nothing in the file is run. What a checkpoint holds besides the network's own parameters is left out.
+
+    Parameters
+    ----------
+    network : nn.Module
+        A backbone, or any network whose parameters have the same names in the file.
+    path : str or Path
+        A ``.pth``, ``.pth.tar``, ``.ckpt`` or ``.safetensors`` file.
     """
     path = Path(path)
-    load_state(network, read_state(path), path)
+    load_state(network, named_as(read_state(path), network), path)
+
+
+def named_as(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
+    """Give a checkpoint's tensors the names that they have in the network, and leave out those of other parts."""
+    expected = network.state_dict()
+    # SCAN's own ResNet has another name for what torchvision calls "downsample".
+    plain = {name.removeprefix("module.").replace(".shortcut.", ".downsample."): state[name] for name in state}
+    prefix = max(PREFIXES, key=lambda prefix: sum(prefix + name in plain for name in expected))
+    own = {name.removeprefix(prefix): value for name, value in plain.items() if name.startswith(prefix)}
+    return {name: value for name, value in own.items() if name in expected or not name.startswith(OTHERS)}
 
 
 def load_state(network: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
     """Load named tensors, which came from ``path``, into a network whose parameters they must match."""
     expected = network.state_dict()
-    if not any(name.startswith("fc.") for name in expected):
-        state = {name: value for name, value in state.items() if not name.startswith("fc.")}
     # Counters that only training reads; older files do without.
     required = [name for name in expected if not name.endswith("num_batches_tracked")]
     missing = [name for name in required if name not in state]
@@ -184,13 +226,15 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         try:
-            state: Any = torch.load(path, map_location="cpu", weights_only=True)
+            with torch.serialization.safe_globals(NUMPY_SCALARS):
+                state: Any = torch.load(path, map_location="cpu", weights_only=True)
         except Exception:  # damaged pickles raise nearly anything
             raise FileContentError(
-                f"{path} is refused: it is damaged, or holds more than tensors, which could run code when loaded"
+                f"{path} is refused: it is damaged, or holds more than tensors and numbers, which could run code when "
+                "loaded; where it was made, save its state_dict() alone"
             ) from None
     # Training scripts often save their state dict under one of these names, beside other things.
-    for name in ("state_dict", "model"):
+    for name in ("state_dict", "model", "model_state_dict"):
         state = state[name] if isinstance(state, dict) and isinstance(state.get(name), dict) else state
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise FileContentError(f"{path} holds no state dict: expected tensors by name, found {type(state).__name__}")

@@ -14,8 +14,28 @@ from cceclust.errors import InputError
 from cceclust.training.heads import row_logits
 from cceclust.training.rows import Rows
 
-__all__ = ["STILL_FALLING", "Prediction", "find_problems", "predict_rows"]
+__all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
 
+
+@dataclass(frozen=True)
+class Advice:
+    """What to try about clusters that are empty, that are tiny, or that hardly depend on the features."""
+
+    empty: str
+    tiny: str
+    unsure: str
+
+
+HEAD_ADVICE = Advice(
+    empty="try another fairness, a lower weight_decay, or fewer clusters",
+    tiny="try another fairness, ask for fewer clusters, or pass the proportions you expect as prior",
+    unsure="lower weight_decay, or check that the features vary at all",
+)
+NETWORK_ADVICE = Advice(
+    empty="train for longer, try another fairness, a lower learning rate, or another seed",
+    tiny="train for longer, try another fairness, or ask for fewer clusters",
+    unsure="train for longer, or raise the learning rate",
+)
 STILL_FALLING = "the loss was still falling when training stopped; raise max_epochs"
 
 
@@ -37,6 +57,11 @@ class Prediction:
     def sizes(self, sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the number of rows in each cluster, or their weight."""
         return np.bincount(self.labels, sample_weight, minlength=self.probabilities.shape[1])
+
+    def shares(self, sample_weight: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Return the part of the rows in each cluster."""
+        sizes = self.sizes(sample_weight).astype(np.float64)
+        return np.asarray(sizes / sizes.sum())
 
     def mean_confidence(self, sample_weight: NDArray[Any] | None = None) -> float:
         """Return the mean of each row's largest probability."""
@@ -76,6 +101,7 @@ def find_problems(
     *,
     agreement: float | None,
     converged: bool,
+    advice: Advice = HEAD_ADVICE,
 ) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful.
 
@@ -91,6 +117,8 @@ def find_problems(
         Mean adjusted Rand index between the restarts.
     converged : bool
         Whether the loss had stopped falling.
+    advice : Advice
+        What to try.
 
     Examples
     --------
@@ -104,20 +132,17 @@ def find_problems(
     tiny = int(((sizes > 0) & (sizes < choices.TINY_PART * prior * n_samples)).sum())
     if empty:
         verb = "is" if empty == 1 else "are"
-        problems.append(
-            f"{empty} of {n_clusters} clusters {verb} empty; "
-            "try another fairness, a lower weight_decay, or fewer clusters"
-        )
+        problems.append(f"{empty} of {n_clusters} clusters {verb} empty; {advice.empty}")
     if tiny:
         verb = "holds" if tiny == 1 else "hold"
         problems.append(
             f"{tiny} of {n_clusters} clusters {verb} less than {choices.TINY_PART:.0%} of the expected rows; "
-            "try another fairness, ask for fewer clusters, or pass the proportions you expect as prior"
+            f"{advice.tiny}"
         )
     if mean_confidence < 1 / n_clusters + choices.LOW_CONFIDENCE * (1 - 1 / n_clusters):
         problems.append(
             f"the mean confidence is {mean_confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the "
-            "prediction ignores the features; lower weight_decay, or check that the features vary at all"
+            f"prediction ignores the features; {advice.unsure}"
         )
     if agreement is not None and agreement < choices.LOW_AGREEMENT:
         problems.append(

@@ -29,7 +29,10 @@ __all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each."""
+    """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each.
+
+    `weight_decay` is that of all restarts, or an array with one for each.
+    """
 
     n_clusters: int
     n_restarts: int
@@ -37,8 +40,12 @@ class TrainingPlan:
     max_epochs: int
     learning_rate: float
     constant_rate: bool
-    weight_decay: float
+    weight_decay: float | NDArray[np.float64]
     tol: float
+
+    def decays_of(self, members: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the weight decay of some of the restarts."""
+        return np.broadcast_to(np.asarray(self.weight_decay, np.float64), self.n_restarts)[members]
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class TrainedHeads:
 class RestartGroup:
     """Some of the restarts, with the random numbers and the memory they train with.
 
-    They learn from an objective that needs no labels, from labels, or from both.
+    They learn from an objective that needs no labels, from labels, or from both. `members` are their numbers among all
+    restarts; by default they are all there are.
     """
 
     def __init__(
@@ -82,8 +90,10 @@ class RestartGroup:
         objective: Objective | None,
         generator: np.random.Generator,
         supervision: Supervision | None = None,
+        members: NDArray[np.intp] | None = None,
     ) -> None:
         self.heads = heads
+        self.members = np.arange(heads.n_restarts) if members is None else members
         self.objective = objective
         self.generator = generator
         self.supervision = supervision
@@ -165,7 +175,7 @@ class RestartGroup:
         losses = objective.to_gradient(probabilities, weights)
         joining = None if self.supervision is None else self.supervision.joining
         if self.supervision is None or joining is None:
-            self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+            self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
             return losses
         drawn = joining.draw(plan.batch_size, self.generator)
         labelled_batch = self._batch_for_labelled(joining.matrix, len(drawn))
@@ -174,7 +184,7 @@ class RestartGroup:
         predicted = softmax_stack(self.heads.logits(labelled_batch))
         losses = losses + self.supervision.to_gradient(predicted, drawn, labelled_weights / labelled_weights.sum())
         # Both gradients were taken before the first step, so the two steps are one.
-        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
         self.heads.descend(labelled_batch, predicted, rate=rate, weight_decay=0.0)
         return losses
 
@@ -186,7 +196,7 @@ class RestartGroup:
         probabilities = softmax_stack(self.heads.logits(batch))
         labelled = np.searchsorted(self.supervision.rows, rows)
         losses = self.supervision.to_gradient(probabilities, labelled, weights)
-        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.weight_decay)
+        self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
         return losses
 
     def _batch_for_labelled(self, matrix: Any, capacity: int) -> Batch:
@@ -205,8 +215,8 @@ class RestartGroup:
 def train(
     rows: Rows,
     plan: TrainingPlan,
-    draw_heads: Callable[[int, np.random.Generator], HeadStack],
-    make_objective: Callable[[], Objective | None],
+    draw_heads: Callable[[NDArray[np.intp], np.random.Generator], HeadStack],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     standardization: Standardization,
     *,
     seed: int,
@@ -225,10 +235,10 @@ def train(
     plan : TrainingPlan
         How to train.
     draw_heads : callable
-        Makes a number of heads to start from.
+        Makes the heads from which the restarts of some numbers start.
     make_objective : callable
-        Makes an objective for a thread of its own, or None to learn from `supervision` alone; then every row with
-        weight must have a label.
+        Makes an objective for the restarts of some numbers, which have a thread of their own, or None to learn from
+        `supervision` alone; then every row with weight must have a label.
     standardization : Standardization
         Applied to the features, batch by batch.
     seed : int
@@ -271,7 +281,7 @@ def train(
             if not np.isfinite(curves[-1]).any():
                 raise InputError(
                     f"training diverged in epoch {epoch + 1} with learning_rate={plan.learning_rate:g} and "
-                    f"weight_decay={plan.weight_decay:g}; lower them, and standardize features of a large scale"
+                    f"weight_decay={np.max(plan.weight_decay):g}; lower them, and standardize features of a large scale"
                 )
             if on_epoch is not None:
                 on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
@@ -302,8 +312,8 @@ def train_all(pool: ThreadPoolExecutor, groups: list[RestartGroup], arguments: t
 
 def make_groups(
     plan: TrainingPlan,
-    draw_heads: Callable[[int, np.random.Generator], HeadStack],
-    make_objective: Callable[[], Objective | None],
+    draw_heads: Callable[[NDArray[np.intp], np.random.Generator], HeadStack],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
@@ -311,7 +321,8 @@ def make_groups(
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
-        groups.append(RestartGroup(draw_heads(len(members), generator), make_objective(), generator, supervision))
+        heads, objective = draw_heads(members, generator), make_objective(members)
+        groups.append(RestartGroup(heads, objective, generator, supervision, members))
     return groups
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,35 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
+from cceclust.training.candidates import (
+    Arena,
+    Choice,
+    HeadPlan,
+    choose_head,
+    find_arena,
+    find_graph,
+    partitions_of,
+    plan_heads,
+    start_heads,
+)
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
-from cceclust.training.engine import EpochReport, TrainingPlan, train
+from cceclust.training.engine import EpochReport, TrainedHeads, TrainingPlan, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.labels import Supervision, labelled_rows
-from cceclust.training.neighbors import as_neighbors, nearest_neighbors
+from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
-from cceclust.training.selection import evaluate
+from cceclust.training.selection import Evaluation, evaluate
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace, training_space
 from cceclust.training.spectrum import Spectrum, longest_stable_step, measure_spectrum
 from cceclust.training.standardization import Standardization, fold, measure
 from cceclust.training.starts import heads_around_centres, in_order_of_classes, random_heads
 
-__all__ = ["Fit", "MakeObjective", "choose_decay", "choose_start", "fit_heads", "make_plan", "refuse_growing_weights"]
+__all__ = ["Fit", "MakeObjective", "choose_decay", "fit_heads", "make_plan", "start_piece"]
 
-# Makes an objective for a thread of its own, given the expected part of each cluster.
-MakeObjective = Callable[[NDArray[Any]], Objective]
-# Makes a number of heads to start from.
-DrawHeads = Callable[[int, np.random.Generator], HeadStack]
+# Makes an objective for a thread of its own, given how each of its heads is trained.
+MakeObjective = Callable[[Sequence[HeadPlan]], Objective]
 
 
 @dataclass(frozen=True)
@@ -43,20 +51,24 @@ class Fit:
     ----------
     coef : ndarray of shape (n_clusters, n_features)
     intercept : ndarray of shape (n_clusters,)
-    best : int
-        Number of the chosen restart.
+    loss : float
+        Loss of the chosen head on all the data, or on a sample if there are very many rows.
     losses : ndarray of shape (n_init,)
-        Loss of every restart on all the data.
+        Loss of every trained head, each with its own fairness.
     loss_curves : ndarray of shape (n_init, n_epochs)
         Mean loss over the batches of each epoch.
+    best_curve : int
+        Number of the trained head that the chosen one comes from, or of the one with the lowest loss.
     converged : bool
         Whether the loss had stopped falling.
+    choice : Choice or None
+        The candidates and what the judge says of them; None if the loss decided.
     agreement : float or None
-        Mean adjusted Rand index between the labels of every two restarts.
+        Mean adjusted Rand index between the labels of every two candidates.
     n_agreeing : int
-        Number of restarts that found the chosen one's clusters, itself included.
+        Number of candidates with the chosen one's clusters, itself included.
     weight_decay : float
-        The weight decay that was used.
+        The weight decay that suits the data, or the one given.
     n_components : int
         Number of components that were trained on, or of features.
     standardization : Standardization
@@ -69,10 +81,12 @@ class Fit:
 
     coef: NDArray[Any]
     intercept: NDArray[Any]
-    best: int
+    loss: float
     losses: NDArray[np.float64]
     loss_curves: NDArray[np.float64]
+    best_curve: int
     converged: bool
+    choice: Choice | None
     agreement: float | None
     n_agreeing: int
     weight_decay: float
@@ -80,6 +94,31 @@ class Fit:
     standardization: Standardization
     prediction: Prediction
     problems: list[str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a fit knows of the rows before it trains; the same for any number of clusters.
+
+    Attributes
+    ----------
+    space : TrainingSpace
+        What heads are trained on.
+    spectrum : Spectrum
+        How its rows vary.
+    neighbors : ndarray of shape (n_samples, n_neighbors) or None
+        The nearest neighbours of all rows.
+    n_companions : int
+        How many of them share pseudo-labels in training.
+    arena : Arena or None
+        Where candidates are judged.
+    """
+
+    space: TrainingSpace
+    spectrum: Spectrum
+    neighbors: NDArray[np.intp] | None
+    n_companions: int
+    arena: Arena | None
 
 
 def fit_heads(
@@ -93,7 +132,7 @@ def fit_heads(
     supervision: Supervision | None = None,
     on_epoch: Callable[[EpochReport], None] | None = None,
 ) -> Fit:
-    """Train all restarts on the rows, choose one of them, and predict the rows with it.
+    """Train several heads on the rows, choose one without labels, and predict the rows with it.
 
     Parameters
     ----------
@@ -114,142 +153,295 @@ def fit_heads(
     on_epoch : callable, optional
         Called with an :class:`~cceclust.training.engine.EpochReport` after each epoch.
     """
-    n_clusters = settings.n_clusters
     # Rows without a label that learn from labels alone only serve to measure the features.
     learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
     n_learning = int((learning > 0).sum())
-    if make_objective and n_learning < n_clusters:
-        raise InputError(f"n_samples={n_learning} should be >= n_clusters={n_clusters}")
-    prior = settings.prior_parts(rows.dtype)
+    if make_objective and n_learning < settings.n_clusters:
+        raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
     with threadpool_limits(1, user_api="blas"):
-        standardization = measure(rows, sample_weight, standardize=settings.standardize)
-        space = training_space(
+        # Labels decide between heads by the loss they leave; without any, the graph decides.
+        is_judged = make_objective is not None and supervision is None
+        prepared = prepare(
             rows,
-            standardization,
+            settings if make_objective else replace(settings, n_neighbors=0),
             sample_weight,
-            settings.n_components,
-            n_clusters,
-            is_centred=settings.standardize,
+            neighbors,
+            is_judged=is_judged,
             seed=seed,
-            n_threads=settings.n_threads,
         )
-        spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
-        companions = None
-        if make_objective:
-            companions = find_companions(space.rows, spectrum, settings, neighbors, sample_weight)
-        if supervision is not None and make_objective:
-            joining = labelled_rows(space.rows, supervision.rows, sample_weight[supervision.rows])
+        if make_objective is None:
+            prepared = replace(prepared, n_companions=0)
+        elif supervision is not None:
+            joining = labelled_rows(prepared.space.rows, supervision.rows, sample_weight[supervision.rows])
             supervision = replace(supervision, joining=joining)
-        start = choose_start(space, spectrum, settings, sample_weight, supervision)
-        decay = choose_decay(space, spectrum, settings, sample_weight, supervision, seed=seed)
-        plan = make_plan(settings, decay, n_learning, space, learning, supervision, seed=seed)
-
-        def new_objective() -> Objective | None:
-            return make_objective(prior) if make_objective else None
-
-        trained = train(
-            space.rows,
-            plan,
-            start,
-            new_objective,
-            space.standardization,
-            seed=seed,
-            sample_weight=learning,
-            companions=companions,
-            supervision=supervision,
-            n_threads=settings.n_threads,
-            on_epoch=on_epoch,
+        decay = choose_decay(prepared.space, prepared.spectrum, settings, sample_weight, supervision, seed=seed)
+        plans, partitions = plan_candidates(prepared, settings, decay, rows.dtype, seed=seed)
+        trained = train_heads(
+            prepared, settings, plans, partitions, make_objective, sample_weight, learning, supervision, on_epoch, seed
         )
-        evaluation = evaluate(
-            *fold(trained.weights, trained.biases, space.standardization),
-            space.rows,
-            new_objective,
-            sample_weight=learning,
-            seed=seed,
-            supervision=supervision,
-            n_threads=settings.n_threads,
-        )
-    best = int(np.argmin(evaluation.losses))
-    coef, intercept = finite_heads(space, trained.weights[best], trained.biases[best])
-    prediction = predict_rows(coef, intercept, rows)
+
+        def objective_of(heads: NDArray[np.intp]) -> Objective | None:
+            return make_objective([plans[head] for head in heads]) if make_objective else None
+
+        evaluation = evaluate_heads(trained, prepared, objective_of, learning, supervision, settings, seed)
+        best = int(np.argmin(evaluation.losses))
+        weights, biases, choice = trained.weights[best], trained.biases[best], None
+        if prepared.arena is not None and (partitions is not None or len(plans) > 1):
+            choice = choose_head(
+                prepared.arena,
+                plans,
+                trained.weights,
+                trained.biases,
+                partitions,
+                prepared.spectrum,
+                settings,
+                decay,
+                seed=seed,
+            )
+            weights, biases = choice.weights, choice.biases
+            best = choice.best if choice.best < len(plans) else best
+        coef, intercept = finite_heads(prepared.space, weights, biases)
+        prediction = predict_rows(coef, intercept, rows)
+        loss = float(evaluation.losses[best])
+        if choice is not None and partitions is not None:
+            last = TrainedHeads(weights[None], biases[None], trained.loss_curves, converged=True)
+            own = [replace(plans[best], prior=prediction.shares(sample_weight).astype(rows.dtype))]
+            loss = float(
+                evaluate_heads(
+                    last,
+                    prepared,
+                    lambda _: make_objective(own) if make_objective else None,
+                    learning,
+                    supervision,
+                    settings,
+                    seed,
+                ).losses[0]
+            )
+    agreement = evaluation.agreement if choice is None else choice.agreement
+    problems = [] if trained.converged else [STILL_FALLING]
     if make_objective:
+        # Where the data decide on the sizes, none is expected, but no cluster should be empty.
+        expected = prediction.shares(sample_weight) if settings.has_free_prior else plans[best].prior
         problems = find_problems(
             prediction.sizes(sample_weight),
-            prior,
+            np.maximum(expected, np.finfo(np.float32).tiny) if settings.has_free_prior else expected,
             prediction.mean_confidence(sample_weight),
-            agreement=evaluation.agreement,
+            agreement=agreement,
             converged=trained.converged,
         )
-    else:
-        # Classes may have any size and, with soft labels, any confidence.
-        problems = [] if trained.converged else [STILL_FALLING]
     return Fit(
-        coef,
-        intercept,
-        best,
-        evaluation.losses,
-        trained.loss_curves,
-        trained.converged,
-        evaluation.agreement,
-        evaluation.n_agreeing,
-        decay,
-        space.rows.shape[1],
-        standardization,
-        prediction,
-        problems,
+        coef=coef,
+        intercept=intercept,
+        loss=loss,
+        losses=evaluation.losses,
+        loss_curves=trained.loss_curves,
+        best_curve=best,
+        converged=trained.converged,
+        choice=choice,
+        agreement=agreement,
+        n_agreeing=evaluation.n_agreeing if choice is None else choice.n_agreeing,
+        weight_decay=decay,
+        n_components=prepared.space.rows.shape[1],
+        standardization=prepared.space.origin,
+        prediction=prediction,
+        problems=problems,
     )
 
 
-def find_companions(
-    rows: Rows, spectrum: Spectrum, settings: FitSettings, neighbors: Any, weights: NDArray[Any]
-) -> NDArray[np.intp] | None:
-    """Return the rows that share each row's pseudo-label: the neighbours given, those found, or none."""
-    wanted = settings.n_neighbors
-    if settings.neighbor_weight == 0 or (wanted == 0 and neighbors is None):
-        return None
-    if not isinstance(rows, ArrayRows | SparseRows):
-        if neighbors is None and wanted == "auto":
-            return None
+def prepare(
+    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, *, is_judged: bool, seed: int
+) -> Prepared:
+    """Measure the rows, project them if they are wide, and find their neighbours."""
+    standardization = measure(rows, sample_weight, standardize=settings.standardize)
+    space = training_space(
+        rows,
+        standardization,
+        sample_weight,
+        settings.n_components,
+        settings.n_clusters,
+        is_centred=settings.standardize,
+        seed=seed,
+        n_threads=settings.n_threads,
+    )
+    spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
+    found, n_companions = find_neighbors(space.rows, spectrum, settings, neighbors, sample_weight, is_judged=is_judged)
+    arena = None
+    if is_judged:
+        arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
+    return Prepared(space, spectrum, found, n_companions, arena)
+
+
+def find_neighbors(
+    rows: Rows,
+    spectrum: Spectrum,
+    settings: FitSettings,
+    neighbors: Any,
+    weights: NDArray[Any],
+    *,
+    is_judged: bool,
+) -> tuple[NDArray[np.intp] | None, int]:
+    """Return the nearest neighbours of all rows, given or found, and how many of them share pseudo-labels."""
+    is_in_memory = isinstance(rows, ArrayRows | SparseRows)
+    if (neighbors is not None or settings.n_neighbors not in ("auto", 0)) and not is_in_memory:
         raise InputError("neighbours need all rows in memory; allow more memory or set n_neighbors=0")
     if neighbors is not None:
         given = as_neighbors(neighbors, rows.shape[0])
         # Nothing is learned from rows without weight: in their place, a row is its own neighbour.
-        return np.where(weights[given] > 0, given, np.arange(rows.shape[0])[:, None])
+        masked = np.where(weights[given] > 0, given, np.arange(rows.shape[0])[:, None])
+        return masked, given.shape[1] if settings.neighbor_weight > 0 else 0
     kept = np.flatnonzero(weights > 0)
-    if wanted == "auto":
-        crowded = choices.is_crowded(spectrum.n_directions, settings.n_clusters)
-        wanted = 0 if isinstance(rows, SparseRows) else choices.neighbors_for(len(kept), crowded=crowded)
-        if wanted == 0:
-            return None
+    count = n_companions = companion_count(rows, spectrum, settings, len(kept))
+    if is_judged and isinstance(rows, ArrayRows) and len(kept) <= choices.MOST_ROWS:
+        count = max(count, choices.JUDGE_NEIGHBORS)
+    if n_companions >= len(kept) and settings.n_neighbors != "auto":
+        raise InputError(f"n_neighbors={n_companions}; expected fewer than the {len(kept)} rows")
+    count = min(count, len(kept) - 1)
+    if count < 1 or not isinstance(rows, ArrayRows | SparseRows):
+        return None, 0
     matrix = rows.matrix if len(kept) == rows.shape[0] else rows.matrix[kept]
-    companions = np.zeros((rows.shape[0], wanted), np.intp)
-    companions[kept] = kept[nearest_neighbors(matrix, wanted, n_jobs=settings.n_jobs)]
-    return companions
+    found = np.zeros((rows.shape[0], count), np.intp)
+    found[kept] = kept[find_graph(matrix, count, spectrum.n_directions, n_jobs=settings.n_jobs)]
+    return found, min(n_companions, count)
 
 
-def choose_start(
+def companion_count(rows: Rows, spectrum: Spectrum, settings: FitSettings, n_rows: int) -> int:
+    """Return how many neighbours share pseudo-labels in training."""
+    if settings.neighbor_weight == 0:
+        return 0
+    if settings.n_neighbors != "auto":
+        return settings.n_neighbors
+    crowded = choices.is_crowded(spectrum.n_directions, settings.n_clusters)
+    return choices.neighbors_for(n_rows, crowded=crowded) if isinstance(rows, ArrayRows) else 0
+
+
+def plan_candidates(
+    prepared: Prepared, settings: FitSettings, decay: float, dtype: np.dtype[Any], *, seed: int
+) -> tuple[list[HeadPlan], NDArray[np.int32] | None]:
+    """Return how each head is trained, and the partitions of the graph that are candidates beside them."""
+    partitions = None
+    if prepared.arena is not None and settings.graph_candidates:
+        partitions = partitions_of(prepared.arena, settings.n_clusters, seed=seed, n_threads=settings.n_threads)
+    crowded = choices.is_crowded(prepared.spectrum.n_directions, settings.n_clusters)
+    best = None if partitions is None else partitions[0]
+    return plan_heads(settings, decay, settings.prior_parts(dtype), best, crowded=crowded), partitions
+
+
+def train_heads(
+    prepared: Prepared,
+    settings: FitSettings,
+    plans: Sequence[HeadPlan],
+    partitions: NDArray[np.int32] | None,
+    make_objective: MakeObjective | None,
+    sample_weight: NDArray[Any],
+    learning: NDArray[Any],
+    supervision: Supervision | None,
+    on_epoch: Callable[[EpochReport], None] | None,
+    seed: int,
+) -> TrainedHeads:
+    """Train all heads in one pass over the batches."""
+    space, spectrum = prepared.space, prepared.spectrum
+    decays = np.array([plan.weight_decay for plan in plans])
+    plan = make_plan(settings, decays, int((learning > 0).sum()), space, learning, supervision, seed=seed)
+    best = None if partitions is None else partitions[0]
+
+    def draw_heads(members: NDArray[np.intp], generator: np.random.Generator) -> HeadStack:
+        if supervision is not None:
+            return start_beside_labels(len(members), generator, space, spectrum, settings, sample_weight, supervision)
+        return start_heads(
+            [plans[member] for member in members],
+            generator,
+            space=space,
+            spectrum=spectrum,
+            sample_weight=sample_weight,
+            arena=prepared.arena,
+            partition=best,
+        )
+
+    companions = None
+    if prepared.neighbors is not None and prepared.n_companions > 0:
+        companions = prepared.neighbors[:, : prepared.n_companions]
+    return train(
+        space.rows,
+        plan,
+        draw_heads,
+        lambda members: make_objective([plans[member] for member in members]) if make_objective else None,
+        space.standardization,
+        seed=seed,
+        sample_weight=learning,
+        companions=companions,
+        supervision=supervision,
+        n_threads=settings.n_threads,
+        on_epoch=on_epoch,
+    )
+
+
+def evaluate_heads(
+    trained: TrainedHeads,
+    prepared: Prepared,
+    objective_of: Callable[[NDArray[np.intp]], Objective | None],
+    learning: NDArray[Any],
+    supervision: Supervision | None,
+    settings: FitSettings,
+    seed: int,
+) -> Evaluation:
+    """Return the loss of each head on the rows that it learned from."""
+    return evaluate(
+        *fold(trained.weights, trained.biases, prepared.space.standardization),
+        prepared.space.rows,
+        objective_of,
+        sample_weight=learning,
+        seed=seed,
+        supervision=supervision,
+        n_threads=settings.n_threads,
+    )
+
+
+def start_piece(
+    rows: Rows,
+    settings: FitSettings,
+    standardization: Standardization,
+    sample_weight: NDArray[Any],
+    supervision: Supervision | None,
+    generator: np.random.Generator,
+) -> tuple[HeadStack, float]:
+    """Return new heads and their weight decay for data that comes in pieces, of which this is the first."""
+    space = TrainingSpace.of_rows(rows, standardization)
+    spectrum = measure_spectrum(rows, standardization, sample_weight, seed=0)
+    decay = choose_decay(space, spectrum, settings, sample_weight, supervision, seed=0)
+    if supervision is not None:
+        heads = start_beside_labels(settings.n_init, generator, space, spectrum, settings, sample_weight, supervision)
+        return heads, decay
+    n_rows = int((sample_weight > 0).sum())
+    if settings.init == "k-means" and n_rows < settings.n_clusters:
+        raise InputError(f"init='k-means' needs a row for each of {settings.n_clusters} clusters; got {n_rows}")
+    crowded = choices.is_crowded(spectrum.n_directions, settings.n_clusters) and n_rows >= settings.n_clusters
+    plans = plan_heads(settings.without_graph(), decay, settings.prior_parts(rows.dtype), None, crowded=crowded)
+    heads = start_heads(
+        plans, generator, space=space, spectrum=spectrum, sample_weight=sample_weight, arena=None, partition=None
+    )
+    return heads, decay
+
+
+def start_beside_labels(
+    count: int,
+    generator: np.random.Generator,
     space: TrainingSpace,
     spectrum: Spectrum,
     settings: FitSettings,
     weights: NDArray[Any],
-    supervision: Supervision | None,
-) -> DrawHeads:
-    """Return what makes heads to start from: random, around K-means' centres, or near zero where labels decide."""
+    supervision: Supervision,
+) -> HeadStack:
+    """Return heads that start near zero, where labels decide which cluster is which, or around K-means' centres."""
     n_clusters, n_rows = settings.n_clusters, int((weights > 0).sum())
-    if settings.init == "k-means" and n_rows < n_clusters:
-        raise InputError(f"init='k-means' needs a row for each of {n_clusters} clusters; got {n_rows}")
-    crowded = choices.is_crowded(spectrum.n_directions, n_clusters) and n_rows >= n_clusters
-    if settings.init == "k-means" or (settings.init == "auto" and crowded and supervision is None):
-        around_centres = partial(
-            heads_around_centres, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
+    if settings.init == "k-means":
+        if n_rows < n_clusters:
+            raise InputError(f"init='k-means' needs a row for each of {n_clusters} clusters; got {n_rows}")
+        heads = heads_around_centres(
+            count, generator, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=weights
         )
-        if supervision is None:
-            return around_centres
-        return lambda count, generator: in_order_of_classes(around_centres(count, generator), space, supervision)
-    size = 1.0
-    if supervision is not None:
-        size = 0.0 if supervision.joining is None else choices.SIZE_BESIDE_LABELS
-    return partial(random_heads, space=space, n_clusters=n_clusters, size=size)
+        return in_order_of_classes(heads, space, supervision)
+    size = 0.0 if supervision.joining is None else choices.SIZE_BESIDE_LABELS
+    return random_heads(count, generator, space=space, n_clusters=n_clusters, size=size)
 
 
 def choose_decay(
@@ -281,7 +473,7 @@ def choose_decay(
 
 def make_plan(
     settings: FitSettings,
-    weight_decay: float,
+    weight_decay: float | NDArray[np.float64],
     n_rows: int,
     space: TrainingSpace,
     weights: NDArray[Any],
@@ -307,8 +499,9 @@ def make_plan(
     )
 
 
-def refuse_growing_weights(learning_rate: float, weight_decay: float) -> None:
+def refuse_growing_weights(learning_rate: float, weight_decay: float | NDArray[np.float64]) -> None:
     """Raise where a step takes more than twice the weights off them, so that they grow instead."""
+    weight_decay = float(np.max(weight_decay))
     if learning_rate * weight_decay >= 2:
         raise InputError(
             f"training diverges with learning_rate={learning_rate:g} and weight_decay={weight_decay:g}; "

@@ -73,11 +73,26 @@ class HeadStack:
         logits += self.biases[:, None]
         return logits.reshape(self.n_restarts, self.n_clusters, -1)
 
-    def descend(self, batch: Batch, logit_gradient: NDArray[Any], *, rate: float, weight_decay: float) -> None:
-        """Take one step of gradient descent, given the gradient by the logits. Biases do not decay."""
+    def descend(
+        self, batch: Batch, logit_gradient: NDArray[Any], *, rate: float, weight_decay: float | NDArray[np.float64]
+    ) -> None:
+        """Take one step of gradient descent, given the gradient by the logits. Biases do not decay.
+
+        Parameters
+        ----------
+        batch : Batch
+            The rows.
+        logit_gradient : ndarray of shape (n_restarts, n_clusters, n_points)
+            The gradient by the logits.
+        rate : float
+            Length of the step.
+        weight_decay : float or ndarray of shape (n_restarts,)
+            Of all heads, or of each.
+        """
         flat = logit_gradient.reshape(len(self.weights), -1)
         batch.weight_gradient(flat, self._gradient)
-        step(self.weights, self._gradient, rate, weight_decay)
+        decays = np.repeat(np.broadcast_to(np.asarray(weight_decay, np.float64), self.n_restarts), self.n_clusters)
+        step(self.weights, self._gradient, rate, decays)
         self.biases -= self.biases.dtype.type(rate) * flat.sum(axis=1)
 
     def unstacked(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from cceclust.compiled import compiled
 
-__all__ = ["add_moments", "gather_standardized", "step", "to_collision_gradient", "to_shannon_gradient"]
+__all__ = [
+    "add_moments",
+    "gather_standardized",
+    "step",
+    "subtract_labels",
+    "to_collision_gradient",
+    "to_shannon_gradient",
+]
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -93,10 +100,26 @@ def to_shannon_gradient(
 
 
 @compiled(error_model="numpy")
-def step(weights: FloatArray, gradient: FloatArray, rate: float, decay: float) -> None:
-    """Gradient descent with weight decay, in place: ``W ← W − rate (gradient + decay W)``."""
-    keep = weights.dtype.type(1 - rate * decay)
+def subtract_labels(stack: FloatArray, labels: NDArray[np.int32], rows: NDArray[np.intp], weights: FloatArray) -> None:
+    """Replace probabilities σ by ``w · (σ − y)`` with one-hot labels y (IN and OUT): cross-entropy by the logits.
+
+    `labels` holds those of all rows for each head, `rows` the number of each point's row.
+    """
+    n_heads, n_clusters, n_points = stack.shape
+    one = stack.dtype.type(1)
+    for r in range(n_heads):
+        for i in range(n_points):
+            stack[r, labels[r, rows[i]], i] -= one
+        for k in range(n_clusters):
+            for i in range(n_points):
+                stack[r, k, i] *= weights[i]
+
+
+@compiled(error_model="numpy")
+def step(weights: FloatArray, gradient: FloatArray, rate: float, decays: NDArray[np.float64]) -> None:
+    """Gradient descent in place: ``W ← W − rate (gradient + decay W)``, with a weight decay for each row of weights."""
     length = weights.dtype.type(rate)
     for h in range(weights.shape[0]):
+        keep = weights.dtype.type(1 - rate * decays[h])
         for j in range(weights.shape[1]):
             weights[h, j] = keep * weights[h, j] - length * gradient[h, j]

@@ -1,4 +1,4 @@
-"""Nearest neighbours of every row by the cosine of centred rows.
+"""Nearest neighbours of every row by the cosine of centred rows, or by distance.
 
 Wide rows are first projected onto their leading principal components, where most of the distances live. Of a few
 thousand rows, all pairs are compared. More rows are sorted into cells around some centres, and the rows of a cell are
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,13 +31,14 @@ def nearest_neighbors(
     X: Any,
     n_neighbors: int = 10,
     *,
+    metric: Literal["cosine", "euclidean"] = "cosine",
     n_components: int = choices.COMPONENTS,
     n_compared: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     on_block: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.int32]:
-    """Find the rows whose centred direction is closest to that of each row.
+    """Find the rows whose centred direction is closest to that of each row, or the rows that are closest themselves.
 
     Parameters
     ----------
@@ -45,6 +46,9 @@ def nearest_neighbors(
         Features.
     n_neighbors : int, default=10
         Neighbours a row; the row itself is not one of them.
+    metric : {"cosine", "euclidean"}, default="cosine"
+        What is near: a similar direction from the mean of all rows, or a small distance. In a few dimensions, where
+        most clusters lie between others and share their direction with them, only the distance tells them apart.
     n_components : int, default=256
         Rows with more features than this are projected onto so many principal components first.
     n_compared : int, optional
@@ -83,8 +87,10 @@ def nearest_neighbors(
         raise InputError(f"n_neighbors={n_neighbors}; expected fewer than the {n_samples} rows")
     if n_compared is not None:
         check_count(n_compared, "n_compared", 1)
+    if metric not in ("cosine", "euclidean"):
+        raise InputError(f"metric={metric!r}; expected 'cosine' or 'euclidean'")
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
-        directions = unit_rows(X, n_components, random_state)
+        directions = comparable_rows(X, n_components, random_state, metric)
         # Compiled code finds no neighbour of NaN, and would leave its place to chance.
         refuse_what_is_not_finite(directions)
         if n_compared is None:
@@ -94,8 +100,9 @@ def nearest_neighbors(
         if n_compared >= n_samples:
             cells = consecutive_cells(n_samples)
         else:
-            cells = cells_around_centres(directions, random_state, pool)
+            cells = cells_around_centres(directions, random_state, pool, metric)
         sorted_directions = directions[cells.order]
+        sorted_targets = as_targets(sorted_directions, metric)
         neighbors = np.empty((n_samples, n_neighbors), np.int32)
 
         def search(number: int) -> int:
@@ -104,7 +111,7 @@ def nearest_neighbors(
             best = np.full(found.shape, -np.inf, np.float32)
             for other in cells.nearest(number, n_compared):
                 first, last = cells.starts[other : other + 2]
-                similarities = sorted_directions[cell] @ sorted_directions[first:last].T
+                similarities = sorted_directions[cell] @ sorted_targets[first:last].T
                 keep_most_similar(similarities, cell.start, first, best, found)
             neighbors[cells.order[cell]] = cells.order[found]
             return len(found)
@@ -117,8 +124,11 @@ def nearest_neighbors(
     return neighbors
 
 
-def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float32]:
-    """Return the rows centred, projected if they are wide, and scaled to length 1."""
+def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -> NDArray[np.float32]:
+    """Return the rows centred, projected if they are wide, and scaled: to length 1, or all by one number.
+
+    For distances, a last column of ones is added; see :func:`as_targets`.
+    """
     n_samples, n_features = X.shape
     if n_features > n_components:
         # The sample's mean stands for that of all rows, too, as its components do.
@@ -131,6 +141,8 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
     else:
         rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
         centre = rows.mean(axis=0, dtype=np.float64)
+    if metric == "euclidean":
+        return np.hstack([as_one_scale(rows, centre), np.ones((n_samples, 1), np.float32)])
     directions = np.empty(rows.shape, np.float32)
     for start in range(0, n_samples, choices.ROWS_IN_CELL):
         block = rows[start : start + choices.ROWS_IN_CELL] - centre
@@ -138,6 +150,23 @@ def unit_rows(X: Any, n_components: int, random_state: int) -> NDArray[np.float3
         block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
         directions[start : start + choices.ROWS_IN_CELL] = as_unit_length(block)
     return directions
+
+
+def as_one_scale(rows: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the rows centred and divided by the median of their largest values, so that squares stay in range."""
+    scaled = rows - centre
+    sizes = np.abs(scaled).max(axis=1)
+    scaled /= np.median(sizes) or sizes.max() or 1.0
+    return scaled.astype(np.float32)
+
+
+def as_targets(rows: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
+    """Return what rows are multiplied with: for distances ``y, −‖y‖²/2``, so that x, 1 gives −‖x − y‖²/2 + ‖x‖²/2."""
+    if metric == "cosine":
+        return rows
+    targets = rows.copy()
+    targets[:, -1] = -0.5 * (rows[:, :-1] ** 2).sum(axis=1)
+    return targets
 
 
 def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -176,18 +205,21 @@ class Cells:
     starts : ndarray of shape (n_cells + 1,)
         Where in `order` each cell starts, and where the last ends.
     centres : ndarray of shape (n_cells, n_components) or None
-        Directions by which cells are near to each other; None if each is compared with all.
+        By which cells are near to each other; None if each is compared with all.
+    targets : ndarray of shape (n_cells, n_components) or None
+        What a centre is multiplied with to compare it with the others.
     """
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
     centres: NDArray[np.float32] | None = None
+    targets: NDArray[np.float32] | None = None
 
     def nearest(self, cell: int, n_rows: int) -> NDArray[np.intp]:
         """Return the cells to compare one with: the nearest that hold so many rows together, or all."""
-        if self.centres is None:
+        if self.centres is None or self.targets is None:
             return np.arange(len(self.starts) - 1)
-        others = np.argsort(-(self.centres @ self.centres[cell]), kind="stable")
+        others = np.argsort(-(self.targets @ self.centres[cell]), kind="stable")
         return others[: np.searchsorted(np.cumsum(np.diff(self.starts)[others]), n_rows) + 1]
 
 
@@ -196,25 +228,33 @@ def consecutive_cells(n_samples: int) -> Cells:
     return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, choices.ROWS_IN_CELL), n_samples))
 
 
-def cells_around_centres(directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor) -> Cells:
+def cells_around_centres(
+    directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor, metric: str
+) -> Cells:
     """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
     n_samples, n_centres = len(directions), max(1, len(directions) // choices.ROWS_IN_CELL)
-    sample = directions[
-        np.random.default_rng(random_state).permutation(n_samples)[: choices.SAMPLE_IN_CELL * n_centres]
-    ]
+    drawn = np.random.default_rng(random_state).permutation(n_samples)[: choices.SAMPLE_IN_CELL * n_centres]
+    sample = directions[drawn]
     centres = sample[:n_centres]
     for _ in range(choices.ROUNDS_FOR_CELLS):
-        members = (nearest_centres(sample, centres, pool), np.arange(len(sample)))
+        members = (nearest_centres(sample, as_targets(centres, metric), pool), np.arange(len(sample)))
         sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
-        centres = as_unit_length(sums)
-    centre_of_row = nearest_centres(directions, centres, pool)
+        centres = as_unit_length(sums) if metric == "cosine" else as_means(sums, centres)
+    centre_of_row = nearest_centres(directions, as_targets(centres, metric), pool)
     order = np.argsort(centre_of_row, kind="stable")
     ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
     # Many equal rows share a centre; cut into pieces, they need no more memory than others.
     starts = np.concatenate(
         [np.arange(start, end, choices.LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
     )
-    return Cells(order, np.append(starts, n_samples), centres[centre_of_row[order[starts]]])
+    chosen = centres[centre_of_row[order[starts]]]
+    return Cells(order, np.append(starts, n_samples), chosen, as_targets(chosen, metric))
+
+
+def as_means(sums: NDArray[np.float32], before: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the means of cells, whose last column counts their rows; an empty cell stays where it was."""
+    counts = sums[:, -1:]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), before).astype(np.float32)
 
 
 def nearest_centres(

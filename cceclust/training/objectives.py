@@ -7,6 +7,7 @@ companions (neighbours, augmented views), each of which shares the pseudo-label 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,8 +36,8 @@ class SelfLabeling:
 
     Parameters
     ----------
-    solver : Solver
-        Finds the pseudo-labels y for the probabilities σ.
+    solver : Solver or sequence of Solver
+        Finds the pseudo-labels y for the probabilities σ: one for all restarts, or one for each.
     collision : bool
         Train by collision cross-entropy H₂(y, σ) (eq. 10) or else by Shannon's H(y, σ) (eq. 9).
     companion_weight : float
@@ -45,8 +46,10 @@ class SelfLabeling:
         meaning.
     """
 
-    def __init__(self, solver: Solver, *, collision: bool = True, companion_weight: float = 1.0) -> None:
-        self.solver = solver
+    def __init__(
+        self, solver: Solver | Sequence[Solver], *, collision: bool = True, companion_weight: float = 1.0
+    ) -> None:
+        self.solvers: list[Any] = list(solver) if isinstance(solver, Sequence) else [solver]
         self.collision = collision
         self.companion_weight = companion_weight
         self._workspaces: dict[tuple[int, ...], Any] = {}
@@ -56,34 +59,46 @@ class SelfLabeling:
         n_points = len(weights)
         to_gradient = to_collision_gradient if self.collision else to_shannon_gradient
         if probabilities.shape[2] == n_points:
-            pseudo_labels, losses = self._solve(self.solver, probabilities, weights)
+            pseudo_labels, losses = self._solve(self.solvers, probabilities, weights)
             to_gradient(probabilities, 0, pseudo_labels, weights, 1.0)
             return losses
         points, companions = probabilities[:, :, :n_points], probabilities[:, :, n_points:]
         own = 1 / (1 + self.companion_weight)
         shared = own * points + (1 - own) * companions
-        pseudo_labels, losses = self._solve(self.solver, shared, weights)
+        pseudo_labels, losses = self._solve(self.solvers, shared, weights)
         to_gradient(probabilities, 0, pseudo_labels, weights, own)
         to_gradient(probabilities, n_points, pseudo_labels, weights, 1 - own)
         return losses
 
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Return each restart's loss."""
-        solver: Any = self.solver
-        patient = dataclasses.replace(solver, max_iter=choices.EVALUATION_ITERATIONS, tol=choices.EVALUATION_TOLERANCE)
+        patient = [
+            dataclasses.replace(solver, max_iter=choices.EVALUATION_ITERATIONS, tol=choices.EVALUATION_TOLERANCE)
+            for solver in self.solvers
+        ]
         return self._solve(patient, np.ascontiguousarray(probabilities), weights)[1]
 
     def _solve(
-        self, solver: Solver, probabilities: NDArray[Any], weights: NDArray[Any]
+        self, solvers: list[Any], probabilities: NDArray[Any], weights: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Find pseudo-labels, starting from the probabilities themselves."""
         n_restarts, n_clusters, n_points = probabilities.shape
         shape = (n_clusters, n_points)
         if shape not in self._workspaces:
-            self._workspaces[shape] = solver.workspace(n_clusters, n_points, probabilities.dtype)
+            self._workspaces[shape] = solvers[0].workspace(n_clusters, n_points, probabilities.dtype)
         pseudo_labels, losses = probabilities.copy(), np.empty(n_restarts)
         iterations = np.empty(n_restarts, np.int64)
-        solver.solve(probabilities, pseudo_labels, weights, self._workspaces[shape], losses, iterations)
+        # One solver takes all restarts at once; of several, each takes its own.
+        parts = [slice(None)] if len(solvers) == 1 else [slice(r, r + 1) for r in range(n_restarts)]
+        for solver, part in zip(solvers, parts, strict=True):
+            solver.solve(
+                probabilities[part],
+                pseudo_labels[part],
+                weights,
+                self._workspaces[shape],
+                losses[part],
+                iterations[part],
+            )
         return pseudo_labels, losses
 
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import RestartGroup
-from cceclust.training.fit import MakeObjective, choose_decay, choose_start, make_plan
+from cceclust.training.fit import MakeObjective, make_plan, start_piece
 from cceclust.training.heads import HeadStack
 from cceclust.training.labels import Supervision, labelled_rows
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
-from cceclust.training.spectrum import measure_spectrum
 from cceclust.training.standardization import Standardization, fold, measure
 
 __all__ = ["PieceTrainer"]
@@ -61,11 +61,8 @@ class PieceTrainer:
         generator = np.random.default_rng(seed)
         with threadpool_limits(1, user_api="blas"):
             standardization = measure(rows, sample_weight, standardize=settings.standardize)
-            space = TrainingSpace.of_rows(rows, standardization)
-            spectrum = measure_spectrum(rows, standardization, sample_weight, seed=0)
-            decay = choose_decay(space, spectrum, settings, sample_weight, supervision, seed=0)
-            draw_heads = choose_start(space, spectrum, settings, sample_weight, supervision)
-            return cls(draw_heads(settings.n_init, generator), standardization, decay, generator)
+            heads, decay = start_piece(rows, settings, standardization, sample_weight, supervision, generator)
+            return cls(heads, standardization, decay, generator)
 
     @classmethod
     def resume(
@@ -100,7 +97,12 @@ class PieceTrainer:
             plan = make_plan(settings, self.weight_decay, rows.shape[0], space, learning, supervision, seed=0)
             # Pieces come one after the other, and nobody knows which is the last: the rate is that of a fit's end.
             rate = plan.learning_rate * (1.0 if plan.constant_rate else choices.FINAL_RATE)
-            objective = make_objective(settings.prior_parts(rows.dtype)) if make_objective else None
+            plans = [
+                HeadPlan(
+                    "", settings.without_graph().fixed_fairness, settings.prior_parts(rows.dtype), self.weight_decay
+                )
+            ]
+            objective = make_objective(plans) if make_objective else None
             group = RestartGroup(self.heads, objective, self.generator, supervision)
             for buffer in rows.buffers(self.generator):
                 group.train_on(buffer, learning, self.standardization, None, plan, lambda _: rate)

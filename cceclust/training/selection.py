@@ -43,7 +43,7 @@ def evaluate(
     coef: NDArray[Any],
     intercept: NDArray[Any],
     rows: Rows,
-    make_objective: Callable[[], Objective | None],
+    make_objective: Callable[[NDArray[np.intp]], Objective | None],
     *,
     sample_weight: NDArray[Any],
     seed: int,
@@ -61,7 +61,7 @@ def evaluate(
     rows : Rows
         The features.
     make_objective : callable
-        Makes an objective for a thread of its own, or None where `supervision` is all there is.
+        Makes an objective for the restarts of some numbers, or None where `supervision` is all there is.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
@@ -80,7 +80,7 @@ def evaluate(
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 
     def loss(restart: int) -> float:
-        predicted, objective = probabilities[restart : restart + 1], make_objective()
+        predicted, objective = probabilities[restart : restart + 1], make_objective(np.array([restart]))
         own = 0.0 if objective is None else objective.losses(predicted, weights)[0]
         of_labels = 0.0 if supervision is None else supervision.losses(predicted, wanted, weights)[0]
         return float(own + of_labels)

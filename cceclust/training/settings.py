@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,14 +27,16 @@ class FitSettings:
     """How to fit; see :class:`cceclust.CCEClusterer` for the meaning of each parameter."""
 
     n_clusters: int
-    prior: ArrayLike | None = None
+    fairness: float | Literal["auto"] | None = None
+    prior: ArrayLike | Literal["auto"] | None = None
     weight_decay: float | Literal["auto"] = "auto"
     learning_rate: float = 0.5
     learning_rate_schedule: Literal["cosine", "constant"] = "cosine"
     batch_size: int = 250
     n_neighbors: int | Literal["auto"] = 0
     neighbor_weight: float = 1.0
-    init: Literal["auto", "random", "k-means"] = "auto"
+    init: Literal["auto", "random", "k-means", "graph"] = "auto"
+    graph_candidates: bool = False
     n_components: int | Literal["auto"] = "auto"
     n_init: int = 10
     max_epochs: int | Literal["auto"] = "auto"
@@ -56,7 +58,9 @@ class FitSettings:
         check_positive(self.learning_rate, "learning_rate")
         check_non_negative(self.neighbor_weight, "neighbor_weight")
         check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
-        check_one_of(self.init, "init", ("auto", "random", "k-means"))
+        check_one_of(self.init, "init", ("auto", "random", "k-means", "graph"))
+        if self.fairness is not None and self.fairness != "auto":
+            check_non_negative(self.fairness, "fairness")
         if self.weight_decay != "auto":
             check_non_negative(self.weight_decay, "weight_decay")
         if self.n_components != "auto":
@@ -66,8 +70,30 @@ class FitSettings:
         if self.max_epochs != "auto":
             check_count(self.max_epochs, "max_epochs", 1)
         thread_count(self.n_jobs)
-        if self.prior is not None:
+        if not self.has_free_prior and self.prior is not None:
             self.prior_parts(np.dtype(np.float64))
+
+    @property
+    def fixed_fairness(self) -> float | None:
+        """The fairness of all heads; None if each has its own, or the method has none."""
+        return None if self.fairness is None or self.fairness == "auto" else float(self.fairness)
+
+    @property
+    def has_free_prior(self) -> bool:
+        """Whether the parts of the clusters are left to the data."""
+        return isinstance(self.prior, str) and self.prior == "auto"
+
+    @property
+    def mixes_heads(self) -> bool:
+        """Whether heads differ in what is not fixed, and partitions of the graph are candidates beside them."""
+        return self.graph_candidates
+
+    def without_graph(self) -> FitSettings:
+        """Return the settings for data that comes in pieces: all heads alike, and those that would start from a graph
+        start from K-means."""
+        init = "k-means" if self.init == "graph" else self.init
+        fairness = choices.FAIRNESS if self.fairness == "auto" else self.fairness
+        return replace(self, graph_candidates=False, init=init, fairness=fairness)
 
     @property
     def n_threads(self) -> int:
@@ -75,8 +101,9 @@ class FitSettings:
         return thread_count(self.n_jobs)
 
     def prior_parts(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the expected part of each cluster; they sum to 1."""
-        return uniform_unless_given(as_prior(self.prior), self.n_clusters).astype(dtype)
+        """Return the expected part of each cluster, equal ones unless they are given; they sum to 1."""
+        given = None if self.has_free_prior else as_prior(self.prior)
+        return uniform_unless_given(given, self.n_clusters).astype(dtype)
 
     def epochs(self, n_rows: int) -> int:
         """Return how often each of so many rows is seen at most."""

@@ -18,7 +18,7 @@ from cceclust.training.labels import Supervision
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum, sample_rows
 
-__all__ = ["heads_around_centres", "in_order_of_classes", "random_heads"]
+__all__ = ["head_around", "heads_around_centres", "in_order_of_classes", "random_heads"]
 
 
 def random_heads(
@@ -72,13 +72,31 @@ def heads_around_centres(
         with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             kmeans.fit(sample, sample_weight=weights)
-        steepness = choices.steepness_for(kmeans.inertia_ / space.standardization.scale**2, spectrum.n_directions)
         centres = (kmeans.cluster_centers_ - space.standardization.mean) / space.standardization.scale
-        # −steepness ‖x − c‖² / 2, without the part that all clusters share.
-        stacked.append(steepness * centres)
-        biases.append(-steepness * (centres**2).sum(axis=1) / 2)
+        head, bias = head_around(centres, kmeans.inertia_ / space.standardization.scale**2, spectrum)
+        stacked.append(head)
+        biases.append(bias)
     dtype = space.rows.dtype
     return HeadStack(n_restarts, np.concatenate(stacked).astype(dtype), np.concatenate(biases).astype(dtype))
+
+
+def head_around(
+    centres: NDArray[np.float64], inertia: float, spectrum: Spectrum
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and biases that assign standardised rows to the nearest centre.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (n_clusters, n_features)
+        In standardised space.
+    inertia : float
+        Mean squared distance of standardised rows from their centre.
+    spectrum : Spectrum
+        How the rows vary.
+    """
+    steepness = choices.steepness_for(inertia, spectrum.n_directions)
+    # −steepness ‖x − c‖² / 2, without the part that all clusters share.
+    return steepness * centres, -steepness * (centres**2).sum(axis=1) / 2
 
 
 def in_order_of_classes(heads: HeadStack, space: TrainingSpace, supervision: Supervision) -> HeadStack:

@@ -20,3 +20,17 @@ def blob_file(blobs, tmp_path_factory):
     features, labels = blobs
     write_features(path, features, labels=np.array(["a", "b", "c"])[labels])
     return path
+
+
+@pytest.fixture(scope="session")
+def stripes(tmp_path_factory):
+    """Write noisy images of horizontal, vertical and no stripes, which a few labels are enough to tell apart."""
+    generator = np.random.default_rng(0)
+    rows = np.tile(200 * (np.arange(32)[:, None] // 4 % 2), 32)
+    kinds = np.stack([rows, rows.T, np.full_like(rows, 100)])
+    labels = np.tile([0, 1, 2], 10)
+    images = np.clip(kinds[labels] + generator.normal(20, 10, (30, 32, 32)), 0, 255).astype(np.uint8)
+    path = tmp_path_factory.mktemp("images") / "stripes.npz"
+    # Names whose order is not that of their first appearance.
+    np.savez(path, images=images, labels=np.array(["vertical", "horizontal", "none"])[labels])
+    return path

@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
-from cceclust.bench.features import compare_methods, settings_of
+from cceclust.bench.features import PAPER_ITERATIONS, PRESETS, compare_methods, settings_of
 from cceclust.cli.main import run
 from cceclust.clustering import METHODS
 from cceclust.errors import InputError
+from cceclust.pseudo_labels import EMSolver, PGDSolver, solve_pseudo_labels
 
 
 def test_every_method_takes_part_and_solves_easy_data(blobs):
@@ -28,6 +30,39 @@ def test_paper_preset_has_the_settings_of_the_supplement():
     (settings,) = settings_of("migd", "paper", 0.001, 1.0)
     assert settings["fairness"] == 1.3
     assert settings["weight_decay"] == 0.001
+
+
+# What only some methods have, or what means something else in each of them.
+OWN = {"fairness", "solver_iterations", "sharpness", "step_size"}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_treats_all_methods_alike(preset):
+    tried = {}
+    for method in METHODS.keys() - {"kmeans"}:
+        estimators = [METHODS[method](10, **settings) for settings in settings_of(method, preset, None, 0.5)]
+        params = [estimator.get_params() for estimator in estimators]
+        tried[method] = {name: {repr(each[name]) for each in params} for name in params[0].keys() - OWN}
+    assert len(tried) == 5
+    for name in set().union(*tried.values()):
+        values = {method: tried[method][name] for method in tried if name in tried[method]}
+        assert len(set(map(frozenset, values.values()))) == 1, (name, values)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        EMSolver(fairness=100, max_iter=PAPER_ITERATIONS["cce"], tol=0),
+        PGDSolver(fairness=100, max_iter=PAPER_ITERATIONS["cce-pgd"], tol=0, loss="cce", step_size=1e-3),
+    ],
+    ids=["cce", "cce-pgd"],
+)
+def test_solvers_of_the_paper_preset_nearly_reach_the_minimum(solver):
+    sigma = softmax(np.random.default_rng(0).normal(size=(250, 10)), axis=1)
+    curve = solve_pseudo_labels(solver, sigma, return_loss_curve=True).loss_curve
+    # The minimum is that of 100,000 iterations.
+    assert curve[0] - curve[-1] > 0.4
+    assert curve[-1] == pytest.approx(1.1954, abs=0.02)
 
 
 def test_best_preset_keeps_the_settings_with_the_highest_mean_accuracy(blobs, monkeypatch):
@@ -81,7 +116,16 @@ def test_command_prints_json(blob_file, capsys):
     assert result["accuracies"][0] > 0.9
 
 
-@pytest.mark.parametrize("option", [["--preset", "fast"], ["--method", "magic"]])
+def test_parameters_go_to_the_methods_that_have_them(blob_file, capsys):
+    methods = ["--method", "kmeans", "--method", "sela", "--preset", "paper", "--trials", "1"]
+    changes = ["--set", "sharpness=5", "--set", "standardize=true"]
+    assert run(["bench", "features", str(blob_file), *methods, *changes, "--json"]) == 0
+    kmeans, sela = (result["settings"] for result in json.loads(capsys.readouterr().out))
+    assert kmeans == {}
+    assert (sela["sharpness"], sela["standardize"], sela["learning_rate"]) == (5.0, True, 0.1)
+
+
+@pytest.mark.parametrize("option", [["--preset", "fast"], ["--method", "magic"], ["--set", "magic=1"]])
 def test_unknown_names_are_misuse(blob_file, option):
     assert run(["bench", "features", str(blob_file), *option]) == 2
 

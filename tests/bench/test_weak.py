@@ -18,6 +18,15 @@ def test_every_method_takes_part_and_solves_easy_data(blobs):
         assert min(result.accuracies) > 0.85, result.method
 
 
+def test_a_loss_with_neighbours_differs_from_the_same_without_in_nothing_else():
+    pairs = [name for name in METHODS if f"{name}, neighbours" in METHODS]
+    assert pairs == ["+ SeLa", "+ MIADM", "+ CCE"]
+    for name in pairs:
+        plain, joined = (METHODS[each](random_state=0).get_params() for each in (name, f"{name}, neighbours"))
+        differing = {key for key in plain if repr(plain[key]) != repr(joined[key])} - {"clusterer"}
+        assert differing == {"n_neighbors"}, name
+
+
 def test_labels_are_drawn_class_by_class_and_at_least_one():
     labels = np.repeat([0, 1, 2], [100, 40, 3])
     given = draw_labels(labels, 0.1, seed=1)

@@ -15,20 +15,6 @@ from cceclust.torch.runs import RunSettings
 QUICK = RunSettings(network="vgg4-32", batch_size=15, n_epochs=1)
 
 
-@pytest.fixture(scope="module")
-def stripes(tmp_path_factory):
-    """Noisy images of horizontal, vertical and no stripes, which a few labels are enough to tell apart."""
-    generator = np.random.default_rng(0)
-    rows = np.tile(200 * (np.arange(32)[:, None] // 4 % 2), 32)
-    kinds = np.stack([rows, rows.T, np.full_like(rows, 100)])
-    labels = np.tile([0, 1, 2], 10)
-    images = np.clip(kinds[labels] + generator.normal(20, 10, (30, 32, 32)), 0, 255).astype(np.uint8)
-    path = tmp_path_factory.mktemp("images") / "stripes.npz"
-    # Names whose order is not that of their first appearance.
-    np.savez(path, images=images, labels=np.array(["vertical", "horizontal", "none"])[labels])
-    return path
-
-
 def test_clusters_are_the_classes_that_the_labels_name(stripes):
     settings = dict.fromkeys(["only seeds", "+ CCE"], replace(QUICK, n_epochs=4))
     results = compare_weak_deep(open_images(stripes), settings, ratios=[0.2], n_draws=1, device="cpu")

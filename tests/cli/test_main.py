@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 import typer
 
 import cceclust
-from cceclust.cli.console import as_plain_value, print_error
+from cceclust.cli.console import print_error
 from cceclust.cli.main import app, run
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.files.provenance import as_plain_value
 
 HEAVY = {"torch", "sklearn", "numba", "scipy", "h5py", "matplotlib"}
 
@@ -129,30 +131,81 @@ def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, caps
     assert err == "Error: interrupted; no file was left half-written\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_ctrl_c_in_a_real_process() -> None:
-    script = """
-import signal, time
+WAITING = """
+import signal, sys, time
 from cceclust.cli import main
 from cceclust.files import description
-def wait(*_, **__):
-    print("started", flush=True)
-    time.sleep(60)
+from cceclust.files.atomic import replacing
+def wait(path, **_):
+    with replacing(path) as part:
+        part.write_text("half")
+        print("started", flush=True)
+        time.sleep(float(sys.argv.pop()))
+        part.write_text("whole")
+    return description.FileDescription(path, "features", 0)
 description.describe = wait
 # In the background of a shell, Ctrl-C is ignored from the start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main.main()
 """
+
+
+@contextmanager
+def waiting(target: Path, *launcher: str, seconds: float = 60) -> Iterator["subprocess.Popen[str]"]:
+    """Start a command that is in the midst of writing ``target``."""
+    script = WAITING.replace("float(sys.argv.pop())", str(seconds))
     with subprocess.Popen(
-        [sys.executable, "-c", script, "info", "x.h5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*launcher, sys.executable, "-c", script, "info", target],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
+        yield process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIGHUP", 129, "terminal closed")],
+)
+def test_signals_leave_one_line_and_no_debris(tmp_path: Path, number: str, code: int, word: str) -> None:
+    with waiting(tmp_path / "x.h5") as process:
         time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, number))
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert err == "Error: interrupted; no file was left half-written\n"
+    assert process.returncode == code
+    assert err == f"Error: {word}; no file was left half-written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_nohup_goes_on_when_the_terminal_is_closed(tmp_path: Path) -> None:
+    with waiting(tmp_path / "x.h5", "nohup", seconds=1) as process:
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert (tmp_path / "x.h5").read_text() == "whole"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize("options", [[], ["--json"], ["--nonsense"], ["--help"]])
+def test_closed_pipes_are_no_failure(small_features: Path, options: list[str]) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "cceclust", "info", small_features, *options],
+            stdout=write_end,
+            stderr=write_end if options == ["--nonsense"] else subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(write_end)
+    assert not result.stderr
+    assert result.returncode == 141
 
 
 def test_warnings_are_lines_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

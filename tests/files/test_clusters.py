@@ -58,7 +58,7 @@ def test_npy_holds_the_labels(tmp_path: Path) -> None:
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ends in '.txt'; expected .h5, .hdf5, .csv, .npy"):
+    with pytest.raises(InputError, match=r"end in '.txt'; expected one of .h5, .hdf5, .csv, .npy"):
         write_clusters(tmp_path / "c.txt", CLUSTERS)
 
 

@@ -141,7 +141,7 @@ class TestLabels:
     @pytest.mark.parametrize("count", [56, 58, 0])
     def test_labels_of_another_length(self, tmp_path: Path, name: str, count: int) -> None:
         SAVERS[name](tmp_path / name, features=MATRIX, labels=np.zeros(count, int))
-        with pytest.raises(FileContentError, match=f"{count} labels for 57 rows; expected one a row"):
+        with pytest.raises(FileContentError, match=f"{count} labels for 57 rows; expected one for each"):
             open_features(tmp_path / name)
 
     def test_one_hot_labels(self, tmp_path: Path) -> None:
@@ -304,9 +304,7 @@ class TestBadFiles:
             raw.write(b"damage")
         with open_features(path) as features:
             np.testing.assert_array_equal(features.read(slice(0, 10)), MATRIX[:10])
-            with pytest.raises(
-                FileContentError, match=r"cannot read rows 30 to 40 of .*: it is damaged, or compressed"
-            ):
+            with pytest.raises(FileContentError, match=r"x\.h5, rows 30 to 40, is damaged or not compressed"):
                 features.read(slice(30, 40))
 
     @pytest.mark.parametrize("name", NAMED)
@@ -442,11 +440,11 @@ class TestOurFormat:
         assert not (tmp_path / "x.h5").exists()
 
     def test_writer_wants_a_label_a_row(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"labels have shape \(3,\); expected one a row: \(57,\)"):
+        with pytest.raises(InputError, match=r"labels have shape \(3,\); expected one for each row: \(57,\)"):
             write_features(tmp_path / "x.h5", MATRIX, labels=[1, 2, 3])
 
     def test_writer_wants_an_ending_that_can_be_read(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"ends in '.npy'; expected .h5"):
+        with pytest.raises(InputError, match=r"end in '.npy'; expected one of .h5"):
             write_features(tmp_path / "x.npy", MATRIX)
 
     def test_nothing_is_overwritten_without_force(self, small_features: Path) -> None:

@@ -17,7 +17,8 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder, limit = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 matrix = np.random.default_rng(0).normal(size=(20_000, 32))
-clusters = Clusters(np.arange(len(matrix)), matrix, paths=np.array([f"image {row}" for row in range(len(matrix))]))
+chances = np.full((len(matrix), 32), 1 / 32)
+clusters = Clusters(np.zeros(len(matrix), int), chances, paths=np.array([f"image {row}" for row in range(len(matrix))]))
 for write in (
     lambda: write_features(folder / "x.h5", matrix, paths=clusters.paths),
     lambda: write_clusters(folder / "y.h5", clusters),

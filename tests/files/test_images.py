@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import pickle
+import re
 import struct
 import tarfile
 import zipfile
@@ -228,6 +229,39 @@ class TestCifar:
         (tmp_path / "meta").write_bytes(pickle.dumps(names, protocol=2))
         assert open_images(tmp_path / "train").class_names == ("fish", "trees")
 
+    def test_cifar_100_has_its_fine_labels_on_request(self, tmp_path: Path) -> None:
+        python, binary = tmp_path / "cifar-100-python", tmp_path / "cifar-100-binary"
+        python.mkdir()
+        binary.mkdir()
+        self.write_python(python / "train", fine_labels=[2, 0, 1, 1, 0, 2], coarse_labels=[0, 1, 1, 0, 1, 0])
+        names = {b"coarse_label_names": [b"fish", b"trees"], b"fine_label_names": [b"oak", b"pine", b"ray"]}
+        (python / "meta").write_bytes(pickle.dumps(names, protocol=2))
+        columns = np.array([[0, 1, 1, 0, 1, 0], [2, 0, 1, 1, 0, 2]]).T
+        np.hstack([columns, self.channels_first]).astype(np.uint8).tofile(binary / "train.bin")
+        (binary / "fine_label_names.txt").write_text("oak\npine\nray\n")
+        for images in (
+            open_images(python, labels_dataset="fine_labels"),
+            open_images(python / "train", labels_dataset="fine_labels"),
+            open_images(binary, split="train", labels_dataset="fine_labels"),
+        ):
+            assert images.labels is not None
+            assert images.labels.tolist() == ["ray", "oak", "pine", "pine", "oak", "ray"]
+        assert open_images(python, labels_dataset="coarse_labels").class_names == ("fish", "trees")
+        with pytest.raises(InputError, match="has no labels 'names'; it has coarse_labels and fine_labels"):
+            open_images(python, labels_dataset="names")
+
+    def test_the_labels_of_other_data_sets_have_no_names(self, tmp_path: Path) -> None:
+        self.write_python(tmp_path / "data_batch_1", labels=LABELS.tolist())
+        with pytest.raises(InputError, match="has no labels 'fine_labels'; it has labels"):
+            open_images(tmp_path, labels_dataset="fine_labels")
+        (tmp_path / "mnist").mkdir()
+        (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        for folder in (save_folder(tmp_path / "pets"), tmp_path / "mnist"):
+            with pytest.raises(InputError, match="CIFAR-100, which alone has labels to choose"):
+                open_images(folder, labels_dataset="fine_labels")
+        with pytest.raises(InputError, match="is a folder; --dataset is for files"):
+            open_images(tmp_path / "pets", dataset="images")
+
     @pytest.mark.parametrize("label_bytes", [1, 2])
     def test_binary_batches(self, tmp_path: Path, label_bytes: int) -> None:
         columns = [LABELS[:, None], 50 + LABELS[:, None]][:label_bytes]
@@ -270,6 +304,35 @@ class TestCifar:
         (tmp_path / "rows.bin").write_bytes(b"x" * 1000)
         with pytest.raises(FileContentError, match="no multiple"):
             open_images(tmp_path / "rows.bin")
+
+
+class TestDownloads:
+    def test_the_folder_that_torchvision_downloads_to_is_read(self, tmp_path: Path) -> None:
+        raw = tmp_path / "root" / "MNIST" / "raw"
+        raw.mkdir(parents=True)
+        (raw / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        (raw / "train-labels-idx1-ubyte").write_bytes(idx_bytes(LABELS.astype(np.uint8)))
+        images = open_images(tmp_path / "root", split="train")
+        assert images.labels is not None
+        assert images.labels.tolist() == LABELS.tolist()
+
+    def test_of_several_data_sets_one_must_be_chosen(self, tmp_path: Path) -> None:
+        for folder in ("MNIST/raw", "FashionMNIST/raw"):
+            (tmp_path / folder).mkdir(parents=True)
+            (tmp_path / folder / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        with pytest.raises(InputError, match=r"several data sets; give the folder of one: .*/MNIST/raw, .*/FashionM"):
+            open_images(tmp_path)
+
+    @pytest.mark.parametrize("name", ["cifar-10-python.tar.gz", "stl10_binary.tar.gz", "photos.tgz"])
+    def test_compressed_archives_are_refused_with_how_to_unpack_them(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "my data").mkdir()
+        archive = tmp_path / "my data" / name
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.addfile(tarfile.TarInfo("batches/data_batch_1"))
+        unpack = re.escape(f"tar -xf '{archive}' -C '{archive.parent}'")
+        for path in (archive, archive.parent):
+            with pytest.raises(FileContentError, match=unpack):
+                open_images(path)
 
 
 def test_stl10_stores_columns_first_and_counts_labels_from_one(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_existing_model_needs_force(tmp_path: Path) -> None:
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ends in '.pkl'; expected .safetensors"):
+    with pytest.raises(InputError, match=r"end in '.pkl'; expected one of .safetensors"):
         write_model(tmp_path / "m.pkl", MODEL)
 
 

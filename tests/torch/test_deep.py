@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from cceclust.errors import InputError
 from cceclust.scoring import clustering_accuracy
 from cceclust.torch import DeepTrainer
-from cceclust.torch.deep import parameter_groups
+from cceclust.torch.deep import parameter_groups, seeded
 from cceclust.torch.objectives import OBJECTIVES, make_objective
+from cceclust.training.neighbors import nearest_neighbors
 
 N_CLUSTERS = 3
 
@@ -32,6 +33,14 @@ class OwnNetwork(nn.Module):
         return result
 
 
+class WithFeatures(OwnNetwork):
+    """A network that objectives of neighbours can use."""
+
+    def features(self, x: Tensor) -> Tensor:
+        result: Tensor = self.body(x)
+        return result
+
+
 def blobs(n: int = 90) -> tuple[Tensor, np.ndarray]:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(n) % N_CLUSTERS
@@ -45,7 +54,8 @@ def jitter(batch: Tensor) -> Tensor:
 def trainer(objective: str = "cce", seed: int = 0, **settings: object) -> DeepTrainer:
     torch.manual_seed(seed)
     chosen = {"batch_size": 30, "learning_rate": 0.01, "device": "cpu"} | settings
-    return DeepTrainer(OwnNetwork(), jitter, objective, seed=seed, **chosen)  # type: ignore[arg-type]
+    network = WithFeatures() if objective == "scan" else OwnNetwork()
+    return DeepTrainer(network, jitter, objective, seed=seed, **chosen)  # type: ignore[arg-type]
 
 
 def without_speed(history: list) -> list:
@@ -80,6 +90,27 @@ class TestTraining:
         without.fit(images, 2)
         assert without.history[-1].accuracy is None
         assert with_labels.history[-1].loss == without.history[-1].loss
+
+    def test_scan_sees_views_of_neighbours_by_the_first_features(self) -> None:
+        images, _ = blobs()
+        seen: list[Tensor] = []
+
+        def keep(batch: Tensor) -> Tensor:
+            seen.append(batch)
+            return batch
+
+        torch.manual_seed(0)
+        clusterer = DeepTrainer(
+            WithFeatures(), keep, make_objective("scan", n_neighbors=5), batch_size=90, device="cpu", seed=3
+        )
+        features = clusterer.features(images)
+        clusterer.fit(images, 1)
+        assert clusterer.neighbors is not None
+        np.testing.assert_array_equal(clusterer.neighbors.numpy(), nearest_neighbors(features, 5))
+        with seeded(3, 1, torch.device("cpu")):
+            order = torch.randperm(90)
+        rows = [int((images == image).all(dim=1).nonzero()) for image in seen[0]]
+        assert all(row in clusterer.neighbors[of] for row, of in zip(rows, order, strict=True))
 
     def test_own_objective_and_bytes_work(self) -> None:
         pixels = torch.randint(0, 256, (40, 6), dtype=torch.uint8)
@@ -126,13 +157,14 @@ class TestTraining:
 
 
 class TestGoingOn:
-    def test_a_restored_trainer_ends_like_one_that_was_never_stopped(self) -> None:
+    @pytest.mark.parametrize("objective", ["cce", "imsat", "scan"])
+    def test_a_restored_trainer_ends_like_one_that_was_never_stopped(self, objective: str) -> None:
         images, labels = blobs()
-        whole = trainer()
+        whole = trainer(objective)
         whole.fit(images, 4, labels=labels)
-        first = trainer()
+        first = trainer(objective)
         first.fit(images, 2, labels=labels)
-        second = trainer(seed=0)
+        second = trainer(objective, seed=0)
         torch.manual_seed(99)
         second.network.load_state_dict(OwnNetwork().state_dict())
         second.load_state_dict(first.state_dict())

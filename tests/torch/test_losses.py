@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cceclust import estimate_pseudo_labels, objective
+from cceclust import CCEClusterer, estimate_pseudo_labels, objective
 from cceclust.errors import InputError
 from cceclust.torch import CollisionCrossEntropy, SelfLabelingLoss
 from cceclust.torch import estimate_pseudo_labels as estimate_on_device
+from cceclust.torch.objectives import make_objective
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -150,3 +151,9 @@ def test_without_torch_one_line_says_what_to_install():
     last = run.stderr.strip().splitlines()[-1]
     assert "MissingExtraError" in last
     assert 'pip install "cceclust[torch]"' in last
+
+
+def test_every_collision_loss_has_the_same_default_fairness():
+    defaults = {SelfLabelingLoss().fairness, CCEClusterer().fairness}
+    defaults |= {make_objective(name).fairness for name in ("cce", "cce-pgd")}
+    assert defaults == {100.0}

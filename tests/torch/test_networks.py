@@ -1,17 +1,15 @@
-"""The networks: shapes and parameter counts as in the paper's table, and pretext weights under SCAN's names."""
+"""The networks: shapes and parameter counts as in the paper's table."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from cceclust.errors import FileContentError, InputError
+from cceclust.errors import InputError
 from cceclust.torch import build_network
 from cceclust.torch.networks import NETWORKS, choose_network
-from cceclust.torch.small_resnet import load_pretext, small_resnet18
+from cceclust.torch.small_resnet import small_resnet18
 from cceclust.torch.vgg import VGG4
 
 
@@ -25,6 +23,9 @@ BACKBONES = {
     "vgg4-28": (512 * 3 * 3, conv(1, 64) + conv(64, 128) + conv(128, 256) + conv(256, 512)),
     "vgg4-32": (256 * 4 * 4, conv(3, 32) + conv(32, 64) + conv(64, 128) + conv(128, 256)),
     "vgg4-96": (1024, conv(3, 128) + conv(128, 256) + conv(256, 512) + conv(512, 1024)),
+    "vgg4-28-small": (64 * 3 * 3, conv(1, 8) + conv(8, 16) + conv(16, 32) + conv(32, 64)),
+    "vgg4-32-small": (32 * 4 * 4, conv(3, 4) + conv(4, 8) + conv(8, 16) + conv(16, 32)),
+    "vgg4-96-small": (128, conv(3, 16) + conv(16, 32) + conv(32, 64) + conv(64, 128)),
     "resnet18-32": (512, 11_689_512 - 513_000 - 3 * 64 * 49 + 3 * 64 * 9),
     "resnet18-96": (512, 11_689_512 - 513_000 - 3 * 64 * 49 + 3 * 64 * 9),
 }
@@ -84,31 +85,3 @@ def test_unknown_networks_and_sizes_are_refused() -> None:
         VGG4(64)
     with pytest.raises(InputError, match="size=28"):
         small_resnet18(28)
-
-
-def scan_checkpoint(backbone: nn.Module) -> dict[str, torch.Tensor]:
-    """Return a backbone's weights as SCAN's pretext task saves them."""
-    names = {name: "backbone." + name.replace(".downsample.", ".shortcut.") for name in backbone.state_dict()}
-    state = {names[name]: value for name, value in backbone.state_dict().items()}
-    return state | {"contrastive_head.0.weight": torch.zeros(512, 512), "contrastive_head.2.bias": torch.zeros(128)}
-
-
-@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: {"model": s, "epoch": 3}, lambda s: {"state_dict": s}])
-@pytest.mark.parametrize("prefix", ["", "module."])
-def test_scan_checkpoints_load_under_their_own_names(wrap, prefix: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    torch.manual_seed(0)
-    trained, fresh = small_resnet18(), small_resnet18()
-    state = {prefix + name: value for name, value in scan_checkpoint(trained).items()}
-    torch.save(wrap(state), tmp_path / "pretext.pth.tar")
-    load_pretext(fresh, tmp_path / "pretext.pth.tar")
-    for name, value in trained.state_dict().items():
-        assert torch.equal(fresh.state_dict()[name], value), name
-
-
-def test_checkpoints_that_do_not_fit_or_hold_code_are_refused(tmp_path: Path) -> None:
-    torch.save(scan_checkpoint(small_resnet18()), tmp_path / "resnet.pth")
-    with pytest.raises(FileContentError, match="does not fit the network"):
-        load_pretext(VGG4(32), tmp_path / "resnet.pth")
-    torch.save(small_resnet18(), tmp_path / "code.pth")
-    with pytest.raises(FileContentError, match="could run code"):
-        load_pretext(small_resnet18(), tmp_path / "code.pth")

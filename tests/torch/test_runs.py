@@ -10,6 +10,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
@@ -244,7 +245,7 @@ class TestGoingOn:
 
     def test_two_processes_do_not_share_a_run(self, images_file: Path, tmp_path: Path) -> None:
         def begin_another(metrics: object) -> None:
-            with pytest.raises(FileError, match="another process is writing"):
+            with pytest.raises(FileError, match=r"process \d+ on .* is writing"):
                 run(images_file, tmp_path / "run", resume=True)
 
         run(images_file, tmp_path / "run", on_epoch=begin_another)
@@ -326,7 +327,7 @@ class TestCollapse:
     def test_a_collapsed_run_is_reported(self, tmp_path: Path) -> None:
         # What is all alike ends up in one cluster.
         np.save(tmp_path / "black.npy", np.zeros((60, 28, 28), np.uint8))
-        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty or nearly so"):
+        with pytest.warns(ClusteringWarning, match="3 of 4 clusters are empty; train for longer"):
             run(tmp_path / "black.npy", tmp_path / "run", replace(SETTINGS, n_epochs=1))
         problems = read_clusters(tmp_path / "run" / "clusters.h5").diagnostics["warnings"]
         assert problems[0].startswith("3 of 4 clusters are empty")
@@ -360,9 +361,42 @@ def test_presets_hold_the_papers_settings() -> None:
         n_epochs=50,
         objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
     )
-    resnet = choose_settings("miadm", "stl10-resnet18")
+    resnet = choose_settings("miadm", "stl10-resnet18", init="pretext.pth")
     assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
     assert resnet.objective_parameters == {"augmentation_weight": 0.5}
     assert choose_settings("iic", "mnist").objective_parameters == {}
+    assert (resnet.init, resnet.normalization) == ("pretext.pth", "imagenet")
     with pytest.raises(InputError, match="preset='imagenet'"):
         choose_settings(preset="imagenet")
+    with pytest.raises(InputError, match="'stl10-resnet18' starts from the checkpoint of a pretext task"):
+        choose_settings(preset="stl10-resnet18")
+
+
+def test_pixels_are_standardised_as_the_pretext_task_did() -> None:
+    pixels = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
+    settings = RunSettings(network="vgg4-32-small", augmentation="photos", normalization="cifar10")
+    standardize = make_trainer(settings, 2, pixels, "cpu").network.get_submodule("standardize")
+    assert isinstance(standardize, networks.Standardize)
+    torch.testing.assert_close(standardize.mean.flatten(), torch.tensor([0.4914, 0.4822, 0.4465]))
+    torch.testing.assert_close(standardize.deviation.flatten(), torch.tensor([0.2023, 0.1994, 0.2010]))
+    by_images = make_trainer(replace(settings, normalization="images"), 2, pixels, "cpu").network
+    assert float(by_images.get_buffer("standardize.mean")[0]) == pytest.approx(128 / 255)
+
+
+def test_normalizations_that_cannot_work_are_refused() -> None:
+    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
+    with pytest.raises(InputError, match="normalization='mnist'; expected images, cifar10"):
+        resolve(RunSettings(normalization="mnist", batch_size=20), digits, 4)
+    with pytest.raises(InputError, match="vgg4-28 takes grey ones"):
+        resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
+
+
+def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
+    pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
+    settings = RunSettings(network="vgg4-28-small", augmentation="digits")
+    largest = {}
+    for name in OBJECTIVES:
+        trainer = make_trainer(replace(settings, objective=name), 4, pixels, "cpu")
+        largest[name] = trainer.network.get_parameter("head.weight").abs().max().item()
+    assert largest.pop("imsat") < 1e-3
+    assert min(largest.values()) > 1e-2

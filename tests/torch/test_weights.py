@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.torch import weights
+from cceclust.torch.small_resnet import small_resnet18
+from cceclust.torch.vgg import VGG4
 from cceclust.torch.weights import load_backbone, load_weights, resnet18
 
 
@@ -61,6 +65,85 @@ def test_shapes_that_do_not_fit_are_told(tmp_path: Path, state: dict[str, torch.
         FileContentError, match=r"conv1\.weight has the shape \(64, 1, 7, 7\), expected \(64, 3, 7, 7\)"
     ):
         load_weights(resnet18(), tmp_path / "grey.safetensors")
+
+
+def scan(state: dict[str, torch.Tensor]) -> dict[str, object]:
+    """Name a backbone's weights as SCAN's pretext task does."""
+    named = {"backbone." + name.replace(".downsample.", ".shortcut."): value for name, value in state.items()}
+    return named | {"contrastive_head.0.weight": torch.zeros(512, 512), "contrastive_head.2.bias": torch.zeros(128)}
+
+
+def simclr(state: dict[str, torch.Tensor]) -> dict[str, object]:
+    named = {f"encoder.{name}": value for name, value in state.items()}
+    return named | {"projector.0.weight": torch.zeros(512, 512)}
+
+
+def moco(state: dict[str, torch.Tensor]) -> dict[str, object]:
+    query = {f"module.encoder_q.{name}": value for name, value in state.items()}
+    key = {f"module.encoder_k.{name}": torch.zeros_like(value) for name, value in state.items()}
+    others = {"module.encoder_q.fc.0.weight": torch.zeros(512, 512), "module.queue": torch.zeros(128, 9)}
+    return {"epoch": 200, "arch": "resnet18", "state_dict": query | key | others}
+
+
+def solo_learn(state: dict[str, torch.Tensor]) -> dict[str, object]:
+    named = {f"backbone.{name}": value for name, value in state.items()}
+    momentum = {f"momentum_backbone.{name}": torch.zeros_like(value) for name, value in state.items()}
+    others = {"projector.0.weight": torch.zeros(512, 512), "classifier.weight": torch.zeros(10, 512)}
+    return {"state_dict": named | momentum | others, "global_step": 5}
+
+
+LAYOUTS: dict[str, Callable[[dict[str, torch.Tensor]], dict[str, object]]] = {
+    "plain": lambda state: dict(state),
+    "scan": scan,
+    "scan of several GPUs": lambda state: {"module." + name: value for name, value in scan(state).items()},
+    "scan in a training state": lambda state: {"model": scan(state), "epoch": 3},
+    "simclr": simclr,
+    "moco": moco,
+    "solo-learn": solo_learn,
+    "model of a run": lambda state: (
+        {"backbone." + name: value for name, value in state.items()}
+        | {"standardize.mean": torch.zeros(3, 1, 1), "head.weight": torch.zeros(4, 512)}
+    ),
+    "with numbers of numpy": lambda state: {
+        "state_dict": dict(state),
+        "best": [np.float64(0.9), np.float32(0.8), np.int64(3), np.bool_(True)],
+    },
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_backbones_are_found_in_checkpoints_of_every_layout(layout: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    trained, fresh = small_resnet18(), small_resnet18()
+    torch.save(LAYOUTS[layout](trained.state_dict()), tmp_path / "checkpoint.pth.tar")
+    load_weights(fresh, tmp_path / "checkpoint.pth.tar")
+    for name, value in trained.state_dict().items():
+        assert torch.equal(fresh.state_dict()[name], value), name
+
+
+def test_checkpoints_of_another_network_are_refused(tmp_path: Path) -> None:
+    torch.save(scan(small_resnet18().state_dict()), tmp_path / "resnet.pth")
+    with pytest.raises(FileContentError, match="does not fit the network"):
+        load_weights(VGG4(32), tmp_path / "resnet.pth")
+    torch.save(small_resnet18(), tmp_path / "code.pth")
+    with pytest.raises(FileContentError, match="could run code"):
+        load_weights(small_resnet18(), tmp_path / "code.pth")
+
+
+def test_what_numpys_numbers_need_opens_no_door(tmp_path: Path) -> None:
+    class Attack:
+        def __reduce__(self) -> tuple[object, tuple[object, object]]:
+            # An array of objects unpickles whatever it holds.
+            return np.float64(0).__reduce__()[0], (np.dtype(object), Inner())
+
+    class Inner:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "broken-in"),)
+
+    torch.save({"state_dict": {}, "best": Attack()}, tmp_path / "attack.pth")
+    with pytest.raises(FileContentError, match="could run code"):
+        load_weights(small_resnet18(), tmp_path / "attack.pth")
+    assert not (tmp_path / "broken-in").exists()
 
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:

@@ -37,11 +37,13 @@ def run(rows: Any = None, settings: TrainingPlan | None = None, **options: Any) 
     rows = rows or three_groups()
     options = {"seed": 0, "sample_weight": np.ones(rows.shape[0]), **options}
 
-    def draw_heads(n_restarts: int, generator: np.random.Generator) -> HeadStack:
-        return HeadStack.random(n_restarts, 3, rows.shape[1], rows.dtype, generator)
+    def draw_heads(members: Any, generator: np.random.Generator) -> HeadStack:
+        return HeadStack.random(len(members), 3, rows.shape[1], rows.dtype, generator)
 
-    def make_objective() -> SelfLabeling:
+    def same_for_all(members: Any) -> SelfLabeling:
         return SelfLabeling(EMSolver(max_iter=10))
+
+    make_objective = options.pop("make_objective", same_for_all)
 
     return train(rows, settings or plan(), draw_heads, make_objective, AS_IT_IS, **options)
 
@@ -218,3 +220,20 @@ def test_blas_has_one_thread_while_training_and_its_own_number_afterwards() -> N
     run(on_epoch=lambda _: during.extend(threads()))
     assert set(during) == {1}
     assert threads() == before
+
+
+def test_restarts_may_differ_in_decay_and_solver() -> None:
+    """Each of several settings trains as it would if all restarts had it."""
+    decays, fairness = np.array([0.01, 0.05, 0.2]), [1.0, 3.0, 10.0]
+
+    def mixed(members: Any) -> SelfLabeling:
+        return SelfLabeling([EMSolver(fairness=fairness[i], max_iter=10) for i in members])
+
+    together = run(settings=plan(weight_decay=decays), make_objective=mixed)
+    for i in range(3):
+        alone = run(
+            settings=plan(weight_decay=float(decays[i])),
+            make_objective=lambda _, i=i: SelfLabeling(EMSolver(fairness=fairness[i], max_iter=10)),
+        )
+        np.testing.assert_array_equal(together.weights[i], alone.weights[i])
+        np.testing.assert_array_equal(together.loss_curves[i], alone.loss_curves[i])

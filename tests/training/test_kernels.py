@@ -12,6 +12,7 @@ from cceclust.training.kernels import (
     add_moments,
     gather_standardized,
     step,
+    subtract_labels,
     to_collision_gradient,
     to_shannon_gradient,
 )
@@ -96,5 +97,22 @@ def test_shannon_gradient_is_the_difference(dtype: Any) -> None:
 
 def test_step_descends_and_decays() -> None:
     weights, gradient = np.array([[1.0, -2.0]]), np.array([[0.5, 0.5]])
-    step(weights, gradient, 0.1, 2.0)
+    step(weights, gradient, 0.1, np.array([2.0]))
     np.testing.assert_allclose(weights, [[1 - 0.1 * (0.5 + 2), -2 - 0.1 * (0.5 - 4)]])
+
+
+def test_every_row_of_weights_decays_by_its_own() -> None:
+    weights = np.ones((3, 2))
+    step(weights, np.zeros((3, 2)), 0.5, np.array([0.0, 1.0, 2.0]))
+    np.testing.assert_allclose(weights, [[1, 1], [0.5, 0.5], [0, 0]])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_labels_are_subtracted_from_probabilities(dtype: Any) -> None:
+    generator = np.random.default_rng(0)
+    sigma, weights = distributions(generator, dtype), generator.random(7).astype(dtype)
+    labels, rows = generator.integers(0, 3, (2, 20)).astype(np.int32), generator.permutation(20)[:7]
+    one_hot = np.eye(3)[labels[:, rows]].transpose(0, 2, 1)
+    expected = weights * (sigma - one_hot)
+    subtract_labels(sigma, labels, rows, weights)
+    np.testing.assert_allclose(sigma, expected, atol=10 * np.finfo(dtype).eps)

@@ -184,3 +184,29 @@ def test_few_rows_in_one_cell(rows):
 def test_impossible_numbers_of_components_are_refused(rows):
     with pytest.raises(InputError, match="n_components=0"):
         nearest_neighbors(rows, 2, n_components=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_by_distance_they_are_exact_far_from_the_origin(rows, dtype):
+    far = (rows[:, :3] * 1000 + 5000).astype(dtype)
+    exact = NearestNeighbors(n_neighbors=5).fit(far).kneighbors(return_distance=False)
+    assert recall(nearest_neighbors(far, 5, metric="euclidean"), exact) > 0.999
+
+
+def test_by_distance_cells_miss_few():
+    rows = np.random.default_rng(0).normal(size=(4000, 3))
+    exact = NearestNeighbors(n_neighbors=5).fit(rows).kneighbors(return_distance=False)
+    assert recall(nearest_neighbors(rows, 5, metric="euclidean", n_compared=1500), exact) > 0.95
+
+
+def test_clusters_in_one_direction_are_told_apart_by_distance_alone():
+    near = np.random.default_rng(0).normal(0, 0.01, (50, 2))
+    rows = np.concatenate([near + np.array([1, 0]), near + np.array([3, 0]), near - np.array([4, 0])])
+    labels = np.repeat([0, 1, 2], 50)
+    assert (labels[nearest_neighbors(rows, 5, metric="euclidean")] == labels[:, None]).all()
+    assert not (labels[nearest_neighbors(rows, 5)] == labels[:, None]).all()
+
+
+def test_an_unknown_metric_is_refused(rows):
+    with pytest.raises(InputError, match="metric='manhattan'; expected 'cosine' or 'euclidean'"):
+        nearest_neighbors(rows, 5, metric="manhattan")

@@ -45,7 +45,7 @@ def heads_and_rows() -> tuple[Any, Any, ArrayRows]:
     return generator.normal(size=(3, 2, 4)), generator.normal(size=(3, 2)), ArrayRows(generator.normal(size=(300, 4)))
 
 
-def information() -> MutualInformation:
+def information(members: object = None) -> MutualInformation:
     return MutualInformation(np.full(2, 0.5), 1.3)
 
 

@@ -1,16 +1,18 @@
-"""``cceclust bench deep``: Table 3 of the paper on any labelled images."""
+"""``cceclust bench deep``: Tables 3 and 4 of the paper on any labelled images."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from cceclust.cli.bench.tables import mean_and_deviation, plain_table
 from cceclust.cli.console import print_json, results, task_progress
-from cceclust.cli.deep import given
+from cceclust.cli.deep import given, objective_settings
 from cceclust.cli.options import (
     LARGEST_FIRST_SEED,
+    OUTPUT_PANEL,
     ImageDatasetOption,
     ImageLabelsOption,
     ImagesArgument,
@@ -20,6 +22,7 @@ from cceclust.cli.options import (
     SplitOption,
     check_above_zero,
 )
+from cceclust.cli.settings import parse_settings
 from cceclust.presets import NetworkName, ObjectiveName, PresetName
 
 if TYPE_CHECKING:
@@ -31,12 +34,27 @@ def deep(
     images: ImagesArgument,
     k: Annotated[int | None, typer.Option("--k", "-k", min=2, help="Clusters; by default the classes.")] = None,
     objective: Annotated[
-        list[str] | None, typer.Option(help="Objective to compare; may be repeated. By default all.")
+        list[str] | None,
+        typer.Option(help="Objective; may be repeated. By default those of Table 3, with --init those of Table 4."),
     ] = None,
     preset: Annotated[
         PresetName | None, typer.Option(help="Settings of the paper, as in [bold]cceclust deep[/].")
     ] = None,
     network: Annotated[NetworkName | None, typer.Option(help="As in [bold]cceclust deep[/].")] = None,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            help="Weights that all start from: a checkpoint of SCAN, SimCLR, MoCo or solo-learn, or the model of a run."
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of an objective, for those that have it, e.g. [cyan]information_weight=0.3[/].",
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs a trial.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Images a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(callback=check_above_zero, help="Adam's.")] = None,
@@ -48,19 +66,28 @@ def deep(
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder to keep the runs in, one an objective and trial; what is there is not trained again.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare objectives that train a network from scratch: Table 3 of the paper.
+    """Compare objectives that train a network from scratch (Table 3 of the paper) or from a checkpoint (Table 4).
 
-    All start from the same random weights and see the same batches and views; accuracy, NMI and ARI are those of the
-    trained networks, as means over the trials.
+    All start from the same weights and see the same batches; accuracy, NMI and ARI are those of the trained networks,
+    as means over the trials. Stopped or killed, the same command with the same --out goes on.
     """
-    from cceclust.bench.deep import compare_objectives
+    from cceclust.bench.deep import TABLE_3, TABLE_4, compare_objectives
     from cceclust.files.images import open_images
     from cceclust.torch.runs import choose_settings
 
-    names = objective or list(get_args(ObjectiveName))
+    names = objective or list(TABLE_3 if init is None else TABLE_4)
     for name in names:
         if name not in get_args(ObjectiveName):
             known = ", ".join(get_args(ObjectiveName))
@@ -71,8 +98,12 @@ def deep(
         batch_size=batch_size,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
+        init=None if init is None else str(init),
     )
-    settings = [choose_settings(name, preset, seed=seed, **chosen) for name in names]
+    parameters = parse_parameters(changes or [], names)
+    settings = [
+        choose_settings(name, preset, seed=seed, objective_parameters=parameters[name], **chosen) for name in names
+    ]
     collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
     with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
         n_epochs = sum(each.n_epochs for each in settings) * trials
@@ -83,12 +114,23 @@ def deep(
             bar.update(task, advance=1, detail=detail)
 
         outcomes = compare_objectives(
-            collection, settings, n_clusters=k, n_trials=trials, device=device, on_epoch=on_epoch
+            collection, settings, n_clusters=k, n_trials=trials, device=device, folder=output, on_epoch=on_epoch
         )
     if as_json:
         print_json(outcomes)
     elif not quiet:
         print_objectives(outcomes, f"{collection.source}: {len(collection):,} images, {trials} trials")
+
+
+def parse_parameters(texts: list[str], objectives: list[str]) -> dict[str, dict[str, Any]]:
+    """Return what ``--set`` changes of each objective; every text must mean something to one of them."""
+    groups = {name: objective_settings(name) for name in objectives}
+    known = {name: setting for group in groups.values() for name, setting in group.items()}
+    values = parse_settings(texts, known)
+    return {
+        objective: {name: value for name, value in values.items() if name in group}
+        for objective, group in groups.items()
+    }
 
 
 def print_objectives(outcomes: list[ObjectiveResult], title: str) -> None:

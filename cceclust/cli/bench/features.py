@@ -16,6 +16,7 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     QuietOption,
 )
+from cceclust.cli.settings import parse_settings, settings_of
 
 if TYPE_CHECKING:
     from cceclust.bench.features import MethodResult
@@ -34,6 +35,14 @@ def features(
     ] = "default",
     weight_decay: Annotated[
         float | None, typer.Option(min=0, help="Weight decay of the preset paper: 0.02, 0.009 or 0.001.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the methods that have it, in the place of the preset's, e.g. [cyan]max_epochs=50[/].",
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials a method.")] = 6,
     restarts: Annotated[int, typer.Option(min=1, help="Restarts a trial.")] = 1,
@@ -56,6 +65,7 @@ def features(
     for name in method or []:
         if name not in METHODS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(METHODS)}", param_hint="--method")
+    known = {name: setting for each in method or METHODS for name, setting in settings_of(METHODS[each]).items()}
     matrix, labels = read_labelled(file, dataset=dataset, labels_dataset=labels_dataset)
     with task_progress(quiet=quiet or as_json, unit="fits") as bar:
         task = bar.add_task("Clustering", total=None, detail="")
@@ -66,6 +76,7 @@ def features(
             methods=method,
             preset=preset,
             weight_decay=weight_decay,
+            changes=parse_settings(changes or [], known),
             n_trials=trials,
             n_restarts=restarts,
             seed=seed,

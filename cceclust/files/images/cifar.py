@@ -1,6 +1,7 @@
 """The python and binary batches of CIFAR-10 and CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html).
 
-CIFAR-100 comes with its 20 coarse labels. Names of classes are read from the meta file beside the batches.
+CIFAR-100 comes with its 20 coarse labels, or on request with the 100 fine ones. Names of classes are read from the meta
+file beside the batches.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.errors import FileContentError
+from cceclust.errors import FileContentError, InputError
 from cceclust.files.images.arrays import ArrayPart
 
 __all__ = ["cifar_batches", "read_binary_batch", "read_python_batch"]
@@ -21,6 +22,8 @@ __all__ = ["cifar_batches", "read_binary_batch", "read_python_batch"]
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
 CIFAR100_BATCHES = ("train", "test")
 PIXELS = 3 * 32 * 32
+# What labels are called in CIFAR-100's python batches; the first ones are read by default.
+CIFAR100_LABELS = ("coarse_labels", "fine_labels")
 
 
 def cifar_batches(folder: Path) -> list[Path]:
@@ -33,23 +36,25 @@ def cifar_batches(folder: Path) -> list[Path]:
     return []
 
 
-def read_python_batch(path: Path) -> ArrayPart:
+def read_python_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
     """Read a pickled batch without letting the pickle run anything."""
     batch = read_pickle(path)
     images = batch.get(b"data")
-    labels = batch.get(b"coarse_labels", batch.get(b"labels"))
+    name = chosen_labels(path, labels_name, has_two=b"coarse_labels" in batch)
+    labels = batch.get(name.encode())
     if not isinstance(images, np.ndarray) or images.shape[1:] != (PIXELS,):
         raise FileContentError(f"{path} is not a CIFAR batch: expected 'data' with {PIXELS} columns")
     if not isinstance(labels, list) or len(labels) != len(images):
         raise FileContentError(f"{path} is not a CIFAR batch: expected a list of {len(images)} labels")
-    meta = path.with_name("meta" if b"coarse_labels" in batch else "batches.meta")
+    meta = path.with_name("batches.meta" if name == "labels" else "meta")
     names: list[bytes] = []
     if meta.is_file():
-        names = read_pickle(meta).get(b"coarse_label_names" if b"coarse_labels" in batch else b"label_names", [])
+        # "fine_labels" are named by "fine_label_names".
+        names = read_pickle(meta).get(name.removesuffix("s").encode() + b"_names", [])
     return part(path, meta, images, np.array(labels, np.int64), [name.decode() for name in names])
 
 
-def read_binary_batch(path: Path) -> ArrayPart:
+def read_binary_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
     """Read rows of a label byte (CIFAR-100: coarse, then fine) and the pixels."""
     content = np.fromfile(path, np.uint8)
     label_bytes = next((n for n in (1, 2) if len(content) % (PIXELS + n) == 0), None)
@@ -57,10 +62,20 @@ def read_binary_batch(path: Path) -> ArrayPart:
         raise FileContentError(
             f"{path} is not a binary CIFAR batch: {len(content):,} bytes is no multiple of {PIXELS + 1} or {PIXELS + 2}"
         )
+    name = chosen_labels(path, labels_name, has_two=label_bytes == 2)
     rows = content.reshape(-1, PIXELS + label_bytes)
-    meta = path.with_name("batches.meta.txt" if label_bytes == 1 else "coarse_label_names.txt")
+    meta = path.with_name("batches.meta.txt" if name == "labels" else f"{name.removesuffix('s')}_names.txt")
     names = meta.read_text().split() if meta.is_file() else []
-    return part(path, meta, rows[:, label_bytes:], rows[:, 0].astype(np.int64), names)
+    labels = rows[:, 1 if name == "fine_labels" else 0].astype(np.int64)
+    return part(path, meta, rows[:, label_bytes:], labels, names)
+
+
+def chosen_labels(path: Path, wanted: str | None, *, has_two: bool) -> str:
+    """Return the name of the labels to read; only CIFAR-100 has two kinds."""
+    known = CIFAR100_LABELS if has_two else ("labels",)
+    if wanted is not None and wanted not in known:
+        raise InputError(f"{path} has no labels {wanted!r}; it has {' and '.join(known)}")
+    return wanted or known[0]
 
 
 def part(path: Path, meta: Path, pixels: NDArray[Any], labels: NDArray[np.int64], names: list[str]) -> ArrayPart:

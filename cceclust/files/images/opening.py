@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from cceclust.files.images.cifar import cifar_batches, read_binary_batch, read_p
 from cceclust.files.images.collection import ImageCollection
 from cceclust.files.images.encoded import open_folder, open_list, open_tar, open_zip
 from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
-from cceclust.files.images.numpy_hdf5 import open_hdf5, open_npy, open_npz
 from cceclust.files.images.stl10 import read_stl10, stl10_batches
+from cceclust.files.images.stored import open_array_images
 from cceclust.files.reading import refuse_what_is_no_file
 
 __all__ = ["open_images"]
@@ -20,6 +21,18 @@ __all__ = ["open_images"]
 # How the batches of the well-known data sets begin that belong to a split.
 SPLITS = {"train": ("train", "data_batch"), "test": ("test", "t10k"), "unlabeled": ("unlabeled",)}
 PICKLE_MAGIC = b"\x80"
+# The folders that the archives of the data sets unpack to, also below a folder that torchvision downloaded to.
+UNPACKED = (
+    "cifar-10-batches-py",
+    "cifar-10-batches-bin",
+    "cifar-100-python",
+    "cifar-100-binary",
+    "stl10_binary",
+    "MNIST/raw",
+    "FashionMNIST/raw",
+    "KMNIST/raw",
+)
+COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def open_images(
@@ -37,8 +50,8 @@ def open_images(
     path : str or Path
         A folder of images (class subfolders become labels), a text file of paths (``.txt``), an archive of images
         (``.zip``, ``.tar``), an array of images (``.npy``, ``.npz``, ``.h5``), idx files as of MNIST (also gzipped),
-        batches of CIFAR-10 or CIFAR-100 (python or binary), or the binary files of STL-10: one file, or the folder
-        that holds them.
+        batches of CIFAR-10 or CIFAR-100 (python or binary), or the binary files of STL-10: one file, the folder
+        that holds them, or the folder that torchvision downloaded them to.
     split : {"train", "test", "unlabeled"}, optional
         Which files of a folder of batches to read; all labelled ones by default.
     limit : int, optional
@@ -46,7 +59,8 @@ def open_images(
     dataset : str, optional
         Name of the images inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only array that can be.
     labels_dataset : str, optional
-        Name of the labels inside it; by default ``labels`` if it is there.
+        Name of the labels inside it; by default ``labels`` if it is there. For CIFAR-100 ``coarse_labels``, the
+        default, or ``fine_labels``.
 
     Returns
     -------
@@ -63,7 +77,9 @@ def open_images(
     if limit is not None and limit < 1:
         raise InputError(f"limit={limit} images; expected at least 1")
     if path.is_dir():
-        images = open_directory(path, split)
+        if dataset is not None:
+            raise InputError(f"{path} is a folder; --dataset is for files that end in {', '.join(ARRAY_ENDINGS)}")
+        images = open_directory(path, split, labels_dataset)
     elif split is not None:
         raise InputError(f"{path} is one file; a split (here {split!r}) is chosen from a folder of batches")
     else:
@@ -71,48 +87,93 @@ def open_images(
     return images if limit is None else images.first(limit)
 
 
-def open_directory(path: Path, split: str | None) -> ImageCollection:
+def open_directory(path: Path, split: str | None, labels_name: str | None) -> ImageCollection:
     """Open the batches of a well-known data set if they are there, or else a folder of image files."""
-    batches = next((found for find in (cifar_batches, stl10_batches, idx_batches) if (found := find(path))), [])
+    batches = find_batches(path)
+    if not batches and split is None:
+        if labels_name is not None:
+            raise InputError(f"{path} is no folder of CIFAR-100, which alone has labels to choose from by name")
+        return open_folder_of_images(path)
     if split is None:
-        if not batches:
-            return open_folder(path)
         labelled = [batch for batch in batches if not batch.name.startswith(SPLITS["unlabeled"])]
-        return ArrayImages(path, [read_batch(batch) for batch in labelled or batches])
+        return ArrayImages(path, [read_batch(batch, labels_name) for batch in labelled or batches])
     if split not in SPLITS:
         raise InputError(f"split={split!r}; expected one of {', '.join(SPLITS)}")
     chosen = [batch for batch in batches if batch.name.startswith(SPLITS[split])]
     if not chosen:
         raise InputError(f"{path} has no batches of the split {split!r}; for a folder of images, give its subfolder")
-    return ArrayImages(f"{path} ({split})", [read_batch(batch) for batch in chosen])
+    return ArrayImages(f"{path} ({split})", [read_batch(batch, labels_name) for batch in chosen])
+
+
+def find_batches(path: Path) -> list[Path]:
+    """List the batches of a folder, or of the one data set that lies below it as torchvision leaves it."""
+    own = batches_in(path)
+    if own:
+        return own
+    below = {path / name: batches_in(path / name) for name in UNPACKED}
+    found = {folder: batches for folder, batches in below.items() if batches}
+    if len(found) > 1:
+        raise InputError(f"{path} holds several data sets; give the folder of one: {', '.join(map(str, found))}")
+    return next(iter(found.values()), [])
+
+
+def batches_in(folder: Path) -> list[Path]:
+    """List the batches that lie in a folder itself."""
+    return next((found for find in (cifar_batches, stl10_batches, idx_batches) if (found := find(folder))), [])
+
+
+def open_folder_of_images(path: Path) -> ImageCollection:
+    """Open a folder of image files; if there is none but an archive, say how to unpack it."""
+    try:
+        return open_folder(path)
+    except FileContentError:
+        for archive in sorted(path.iterdir()):
+            refuse_compressed(archive)
+        raise
+
+
+def refuse_compressed(path: Path) -> None:
+    """Raise if a file is a compressed tar archive, which can only be read from its beginning."""
+    if path.name.lower().endswith(COMPRESSED):
+        raise FileContentError(
+            f"{path} is a compressed archive; unpack it with: tar -xf {shlex.quote(str(path))} "
+            f"-C {shlex.quote(str(path.parent))}, and give the folder that this makes"
+        )
 
 
 def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
     """Open a file by its ending, or by its first bytes."""
     refuse_what_is_no_file(path)
+    refuse_compressed(path)
     suffix = path.suffix.lower()
-    if suffix in ARRAY_OPENERS:
-        return ARRAY_OPENERS[suffix](path, dataset, labels_dataset)
-    if dataset is not None or labels_dataset is not None:
-        raise InputError(f"{path}: --dataset and --labels-dataset are for files that end in {', '.join(ARRAY_OPENERS)}")
-    if suffix in OPENERS:
-        return OPENERS[suffix](path)
-    return ArrayImages(path, [read_batch(path)])
+    if suffix in ARRAY_ENDINGS:
+        return open_array_images(path, dataset, labels_dataset)
+    if dataset is not None:
+        raise InputError(f"{path}: --dataset is for files that end in {', '.join(ARRAY_ENDINGS)}")
+    if suffix not in OPENERS:
+        return ArrayImages(path, [read_batch(path, labels_dataset)])
+    if labels_dataset is not None:
+        raise InputError(f"{path}: --labels-dataset is for CIFAR-100 and for {', '.join(ARRAY_ENDINGS)} files")
+    return OPENERS[suffix](path)
 
 
-def read_batch(path: Path) -> ArrayPart:
-    """Read a batch of a well-known data set."""
+def read_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
+    """Read a batch of a well-known data set, with the labels of that name if it has several."""
     with path.open("rb") as file:
         magic = file.read(3)
+    if path.suffix == ".bin" and not path.stem.endswith("_X"):
+        return read_binary_batch(path, labels_name)
+    if magic[:1] == PICKLE_MAGIC:
+        return read_python_batch(path, labels_name)
+    if labels_name is not None:
+        raise InputError(f"{path} is no batch of CIFAR-100, which alone has labels to choose from by name")
     if path.suffix == ".bin":
-        return read_stl10(path) if path.stem.endswith("_X") else read_binary_batch(path)
+        return read_stl10(path)
     if path.suffix == ".gz" or magic == UINT8_MAGIC:
         return read_idx_images(path)
-    if magic[:1] == PICKLE_MAGIC:
-        return read_python_batch(path)
     raise FileContentError(
         f"{path} is none of the collections of images that can be read: a folder, "
-        f"{', '.join([*OPENERS, *ARRAY_OPENERS])}, idx files, batches of CIFAR or STL-10"
+        f"{', '.join([*OPENERS, *ARRAY_ENDINGS])}, idx files, batches of CIFAR or STL-10"
     )
 
 
@@ -121,9 +182,4 @@ OPENERS: dict[str, Callable[[Path], ImageCollection]] = {
     ".zip": open_zip,
     ".tar": open_tar,
 }
-ARRAY_OPENERS: dict[str, Callable[[Path, str | None, str | None], ImageCollection]] = {
-    ".npy": open_npy,
-    ".npz": open_npz,
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-}
+ARRAY_ENDINGS = (".npy", ".npz", ".h5", ".hdf5")

@@ -12,6 +12,7 @@ from cceclust.torch.objectives.iic import IIC
 from cceclust.torch.objectives.imsat import IMSAT
 from cceclust.torch.objectives.miadm import MIADM
 from cceclust.torch.objectives.objective import Objective
+from cceclust.torch.objectives.scan import SCAN
 from cceclust.torch.objectives.sela import SeLa
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "IMSAT",
     "MIADM",
     "OBJECTIVES",
+    "SCAN",
     "CCEByPGD",
     "Objective",
     "SeLa",
@@ -34,6 +36,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "iic": IIC,
     "sela": SeLa,
     "miadm": MIADM,
+    "scan": SCAN,
 }
 
 
@@ -42,7 +45,7 @@ def make_objective(name: str, **parameters: Any) -> Objective:
 
     Parameters
     ----------
-    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm"}
+    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm", "scan"}
         See :data:`OBJECTIVES`.
     **parameters
         Those of the objective.

@@ -1,18 +1,33 @@
 """IMSAT: mutual information and self-augmented training.
 
 W. Hu, T. Miyato, S. Tokui, E. Matsumoto, M. Sugiyama, "Learning discrete representations via information maximizing
-self-augmented training", ICML 2017 (arXiv:1702.08720). The augmentation here is the trainer's, in the place of
-virtual adversarial perturbations.
+self-augmented training", ICML 2017 (arXiv:1702.08720). Adversarial views are those of virtual adversarial training:
+T. Miyato, S. Maeda, M. Koyama, K. Nakae, S. Ishii, "Distributional smoothing with virtual adversarial training",
+ICLR 2016 (arXiv:1507.00677).
 """
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Callable
+from typing import Literal, get_args
 
-from cceclust.torch.objectives.objective import Objective, shannon_cross_entropy
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cceclust.errors import InputError
+from cceclust.torch.objectives.objective import Objective, entropy_of_mean, shannon_cross_entropy
 from cceclust.validation import check_non_negative
 
-__all__ = ["IMSAT"]
+__all__ = ["IMSAT", "adversarial_view"]
+
+Views = Literal["adversarial", "augmented"]
+# Deviation of the head's first weights in the authors' code. A head of the usual size saturates in its first steps,
+# with all images in one cluster, and the information term is too weak to undo that.
+HEAD_DEVIATION = 1e-4
+# Length of the random step that the adversarial direction is found with: 10 in the authors' code, whose pixels go
+# from -1 to 1.
+PROBE = 5.0
 
 
 class IMSAT(Objective):
@@ -25,7 +40,12 @@ class IMSAT(Objective):
     information_weight : float
         t, the weight of the mutual information; 0.1 in the authors' code.
     augmentation_weight : float
-        w, the weight of the loss of the augmented views.
+        w, the weight of the loss of the views.
+    views : {"adversarial", "augmented"}
+        Views that change the prediction most, within `radius`, or the trainer's augmentation.
+    radius : float
+        How far adversarial views are from their images, as a part of the distance to the nearest other image of the
+        batch. The authors have 0.25, of the distance to the tenth nearest image of all.
 
     Examples
     --------
@@ -35,24 +55,77 @@ class IMSAT(Objective):
     """
 
     def __init__(
-        self, fairness: float = 4.0, information_weight: float = 0.1, augmentation_weight: float = 1.0
+        self,
+        fairness: float = 4.0,
+        information_weight: float = 0.1,
+        augmentation_weight: float = 1.0,
+        views: Views = "adversarial",
+        radius: float = 0.25,
     ) -> None:
         super().__init__()
         check_non_negative(fairness, "fairness")
         check_non_negative(information_weight, "information_weight")
         check_non_negative(augmentation_weight, "augmentation_weight")
+        check_non_negative(radius, "radius")
+        if views not in get_args(Views):
+            raise InputError(f"views={views!r}; expected one of {', '.join(get_args(Views))}")
         self.fairness = fairness
         self.information_weight = information_weight
         self.augmentation_weight = augmentation_weight
+        self.views = views
+        self.radius = radius
+
+    def start_head(self, head: nn.Linear) -> None:
+        """Make the head's first weights so small that all clusters are equally likely everywhere."""
+        nn.init.normal_(head.weight, std=HEAD_DEVIATION)
+
+    def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return adversarial or augmented views of images (n, …)."""
+        if self.views == "augmented":
+            return augmentation(images)
+        return adversarial_view(network, images, self.radius)
 
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss and its parts."""
         probabilities = logits.softmax(dim=1)
         uncertainty = shannon_cross_entropy(probabilities, logits)
-        # From log-probabilities, a mean of 0 has a finite logarithm.
-        log_mean = logits.log_softmax(dim=1).logsumexp(dim=0) - logits.new_tensor(len(logits)).log()
-        size_entropy = -(log_mean.exp() * log_mean).sum()
+        size_entropy = entropy_of_mean(logits)
         of_view = shannon_cross_entropy(probabilities.detach(), view)
         information = uncertainty - self.fairness * size_entropy
         loss = self.augmentation_weight * of_view + self.information_weight * information
         return {"loss": loss, "view": of_view, "uncertainty": uncertainty, "size_entropy": size_entropy}
+
+
+def adversarial_view(network: nn.Module, images: Tensor, radius: float) -> Tensor:
+    """Move each image towards where the prediction changes most.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Maps images to logits. No gradient is left in its parameters.
+    images : tensor (n, …)
+        At least two.
+    radius : float
+        Length of the move, as a part of the distance to the nearest other image.
+
+    Returns
+    -------
+    tensor (n, …)
+
+    Examples
+    --------
+    >>> import torch
+    >>> points = torch.tensor([[0.0, 0.0], [0.0, 4.0]])
+    >>> moved = adversarial_view(torch.nn.Linear(2, 3), points, radius=0.25)
+    >>> (moved - points).norm(dim=1).round(decimals=3)
+    tensor([1., 1.])
+    """
+    flat = images.flatten(start_dim=1)
+    distances = torch.cdist(flat, flat)
+    nearest = distances.fill_diagonal_(torch.inf).amin(dim=1, keepdim=True)
+    direction = functional.normalize(torch.randn_like(flat)).requires_grad_()
+    with torch.no_grad():
+        targets = network(images).softmax(dim=1)
+    probed = network(images + PROBE * direction.view_as(images))
+    (gradient,) = torch.autograd.grad(shannon_cross_entropy(targets, probed), direction)
+    return images + (radius * nearest * functional.normalize(gradient)).view_as(images)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
-__all__ = ["Objective", "shannon_cross_entropy"]
+__all__ = ["Objective", "entropy_of_mean", "shannon_cross_entropy"]
 
 
 class Objective(nn.Module, ABC):
-    """A loss of the logits of a batch of images and of one augmented view of each."""
+    """A loss of the logits of a batch of images and of one view of each, which is an augmented one by default.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        If above 0, views are not those of the image itself but of one of so many nearest neighbours.
+    """
+
+    n_neighbors: int = 0
+
+    def start_head(self, head: nn.Linear) -> None:
+        """Change the head's first weights as the objective's authors do; by default they stay as they are."""
+
+    def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the view of each image (n, …) that the network's logits are compared on."""
+        return augmentation(images)
 
     @abstractmethod
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
@@ -31,3 +47,10 @@ class Objective(nn.Module, ABC):
 def shannon_cross_entropy(targets: Tensor, logits: Tensor) -> Tensor:
     """Return the mean of H(y, σ) = −Σ_k y_k ln σ_k for σ = softmax(logits)."""
     return -(targets * logits.log_softmax(dim=1)).sum(dim=1).mean()
+
+
+def entropy_of_mean(logits: Tensor) -> Tensor:
+    """Return H(σ̄) for σ = softmax(logits) and its mean σ̄ over samples."""
+    # From log-probabilities, a mean of 0 has a finite logarithm.
+    log_mean = logits.log_softmax(dim=1).logsumexp(dim=0) - logits.new_tensor(len(logits)).log()
+    return -(log_mean.exp() * log_mean).sum()

@@ -1,4 +1,4 @@
-"""Features of an extraction under way: written so that it can be killed at any moment and go on where it stopped.
+"""The journal of an extraction: it can be killed at any moment and goes on where it stopped.
 
 HDF5 files do not survive a kill in the middle of a write, so rows go to a plain file first, in the folder
 ``<target>.part``::
@@ -16,27 +16,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cceclust.errors import CceclustError, FileError, InputError
 from cceclust.files.features import write_features
-from cceclust.files.hdf5 import plain_attributes, read_column
-from cceclust.files.reading import reading
+from cceclust.files.stored import load_column, stored_file
 
-__all__ = ["PartialFeatures", "discard_leftovers", "holds_result_of", "skipped_images"]
+__all__ = ["ExtractionJournal", "discard_leftovers", "holds_result_of", "skipped_images"]
 
 
-class PartialFeatures:
-    """A feature file that grows by batches. Use it in a ``with`` statement.
+class ExtractionJournal:
+    """The features of an extraction under way, batch by batch. Use it in a ``with`` statement.
+
+    Whoever makes one has claimed the target (:func:`cceclust.files.atomic.claiming`), so nobody else writes to it.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class PartialFeatures:
     dtype : dtype
         Type of the features.
     restart : bool
-        Throw away what an earlier run has done.
+        Discard what an earlier run has done.
 
     Attributes
     ----------
@@ -70,12 +69,9 @@ class PartialFeatures:
         self.n_rows = 0
         self._n_columns = 0
         self._folder = folder_beside(target)
-        with self._writing():
-            self._folder.mkdir(exist_ok=True)
-            self._lock = (self._folder / "lock").open("ab")
         try:
-            lock(self._lock, target)
             with self._writing():
+                self._folder.mkdir(exist_ok=True)
                 self._start(restart)
         except BaseException:
             self.close()
@@ -108,7 +104,7 @@ class PartialFeatures:
             )
 
     def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
-        """Take over what the journal says is done, and return the length of what it says so in."""
+        """Take over what the journal says is done, and return the length of its valid lines."""
         end = 0
         for line in journal.splitlines(keepends=True):
             entry = parse_entry(line)
@@ -116,7 +112,7 @@ class PartialFeatures:
                 break
             end += len(line)
             self.images_done, self.n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
-            self.skipped += [(index, reason) for index, reason in entry["skipped"]]
+            self.skipped += entry["skipped"]
         return end
 
     def append(self, features: NDArray[Any], n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
@@ -168,19 +164,17 @@ class PartialFeatures:
             force=True,
         )
         with self._writing():
-            with whole.open("rb") as file:
-                os.fsync(file.fileno())
             whole.replace(self._target)
         self.close()
         discard_leftovers(self._target)
 
     def close(self) -> None:
         """Close the files; what was appended stays for the next run."""
-        for file in (self._rows, self._journal, self._lock):
+        for file in (self._rows, self._journal):
             if file is not None:
                 file.close()
 
-    def __enter__(self) -> PartialFeatures:
+    def __enter__(self) -> ExtractionJournal:
         return self
 
     def __exit__(
@@ -203,17 +197,18 @@ class PartialFeatures:
 def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
     """Tell whether ``target`` is a complete feature file that was made with these settings."""
     try:
-        with h5py.File(target, "r") as file:
-            attributes = plain_attributes(file.attrs)
-    except OSError:
+        with stored_file(target) as file:
+            attributes = file.attributes
+    except FileError:
         return False
     return attributes.get("complete") is True and all(attributes.get(name) == settings[name] for name in settings)
 
 
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
-    with reading(target, "an HDF5 file"), h5py.File(target, "r") as file:
-        return [str(reason) for reason in read_column(file["skipped"])] if "skipped" in file else []
+    with stored_file(target) as file:
+        skipped = load_column(target, file.arrays, "skipped")
+    return [] if skipped is None else [str(reason) for reason in skipped]
 
 
 def folder_beside(target: Path) -> Path:
@@ -233,31 +228,22 @@ def store(file: BinaryIO, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def lock(file: BinaryIO, target: Path) -> None:
-    """Raise if another process is at work on the same target; the system frees the lock when a process dies."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise FileError(f"another process is writing {target} just now; wait for it, or stop it") from None
-
-
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """Read the settings of an earlier run, if it came as far as to write them."""
+    """Read the settings of an earlier run; None if it was killed before they were written."""
     try:
-        settings: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        settings = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return settings
+    return settings if isinstance(settings, dict) else None
 
 
 def parse_entry(line: bytes) -> dict[str, Any] | None:
-    """Parse a line of the journal; a kill can leave the last one torn."""
+    """Parse a line of the journal; None for one that a kill left torn, or that no run of ours wrote."""
     try:
-        entry: dict[str, Any] = json.loads(line)
-    except ValueError:
+        entry = json.loads(line)
+        counts = [entry[name] for name in ("images", "rows", "columns")]
+        is_whole = line.endswith(b"\n") and all(type(count) is int and count >= 0 for count in counts)
+        skipped = [(int(index), str(reason)) for index, reason in entry["skipped"]]
+    except (ValueError, TypeError, LookupError):
         return None
-    return entry if line.endswith(b"\n") else None
+    return {**entry, "skipped": skipped} if is_whole else None

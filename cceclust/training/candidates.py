@@ -1,0 +1,433 @@
+"""Clusterings to choose from: heads that differ, partitions of the graph, and K-means; and the choice by the graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from cceclust import choices
+from cceclust.training.choosing import choose
+from cceclust.training.graph_partition import Graph, improved_labels, partition_graph, symmetric_graph
+from cceclust.training.heads import HeadStack, row_logits
+from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
+from cceclust.training.modularity import neighbor_modularity
+from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
+from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
+from cceclust.training.settings import FitSettings
+from cceclust.training.space import TrainingSpace
+from cceclust.training.spectrum import Spectrum, longest_stable_step
+from cceclust.training.standardization import fold
+from cceclust.training.starts import head_around, heads_around_centres, random_heads
+
+__all__ = [
+    "Arena",
+    "Choice",
+    "HeadPlan",
+    "choose_head",
+    "find_arena",
+    "find_graph",
+    "modularity_of_rows",
+    "partitions_of",
+    "plan_heads",
+    "start_heads",
+]
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """How one head is trained.
+
+    Attributes
+    ----------
+    start : {"random", "k-means", "graph"}
+        Where it starts.
+    fairness : float or None
+        λ; None for a method that has none.
+    prior : ndarray of shape (n_clusters,)
+        Expected part of each cluster.
+    weight_decay : float
+        Its weight decay.
+    """
+
+    start: str
+    fairness: float | None
+    prior: NDArray[Any]
+    weight_decay: float
+
+    @property
+    def fairness_or_usual(self) -> float:
+        """The fairness, where there must be one."""
+        return choices.FAIRNESS if self.fairness is None else self.fairness
+
+    @property
+    def name(self) -> str:
+        """What to call its clusters."""
+        return f"{self.start} start" + ("" if self.fairness is None else f", fairness {self.fairness:g}")
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The rows on which candidates are made and judged, with the graph of their neighbours.
+
+    Attributes
+    ----------
+    space : TrainingSpace
+        All rows or a sample of them, dense and in memory.
+    sample_weight : ndarray of shape (n_rows,)
+        Weight of each.
+    neighbors : ndarray of shape (n_rows, n_neighbors)
+        Their nearest neighbours.
+    graph : Graph
+        The same, made symmetric.
+    rows : ndarray of shape (n_rows,) or None
+        Numbers of these rows among all; None if they are all.
+    """
+
+    space: TrainingSpace
+    sample_weight: NDArray[Any]
+    neighbors: NDArray[Any]
+    graph: Graph
+    rows: NDArray[np.intp] | None = None
+
+    def modularities(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Judge several labelings."""
+        return np.atleast_1d(neighbor_modularity(labels, self.neighbors, self.sample_weight))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The head that was chosen.
+
+    Attributes
+    ----------
+    weights, biases : ndarray
+        Of the chosen head, for the rows of the training space.
+    names : list of str
+        What the candidates are.
+    modularities : ndarray of shape (n_candidates,)
+        What the judge says of each.
+    best : int
+        Number of the chosen one.
+    agreement : float or None
+        Mean adjusted Rand index between every two candidates.
+    n_agreeing : int
+        Number of candidates that found the chosen one's clusters, itself included.
+    """
+
+    weights: NDArray[Any]
+    biases: NDArray[Any]
+    names: list[str]
+    modularities: NDArray[np.float64]
+    best: int
+    agreement: float | None
+    n_agreeing: int
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The modularity of each candidate by its name."""
+        return dict(zip(self.names, self.modularities.tolist(), strict=True))
+
+
+def find_graph(matrix: Any, n_neighbors: int, n_directions: int, *, n_jobs: int | None) -> NDArray[np.int32]:
+    """Return the nearest neighbours of each row, by distance where there are few directions and else by cosine."""
+    few = n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE
+    return nearest_neighbors(matrix, n_neighbors, metric="euclidean" if few else "cosine", n_jobs=n_jobs)
+
+
+def find_arena(
+    space: TrainingSpace,
+    sample_weight: NDArray[Any],
+    spectrum: Spectrum,
+    settings: FitSettings,
+    neighbors: NDArray[Any] | None,
+    *,
+    seed: int,
+) -> Arena | None:
+    """Return the rows to judge on, with their graph; None where there are too few, or too wide ones.
+
+    Parameters
+    ----------
+    space : TrainingSpace
+        Holds all rows.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each.
+    spectrum : Spectrum
+        How they vary.
+    settings : FitSettings
+        How to fit.
+    neighbors : ndarray of shape (n_samples, n_neighbors) or None
+        Neighbours that were given or found already.
+    seed : int
+        Decides the sample.
+    """
+    kept = np.flatnonzero(sample_weight > 0)
+    if len(kept) < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters or settings.n_clusters < 2:
+        return None
+    if neighbors is not None and isinstance(space.rows, ArrayRows):
+        return arena_of(space, sample_weight, neighbors, None)
+    if not isinstance(space.rows, ArrayRows) or len(kept) > choices.MOST_ROWS:
+        affordable = choices.BYTES_TO_JUDGE // (space.rows.shape[1] * space.rows.dtype.itemsize)
+        n_rows = min(choices.ROWS_TO_JUDGE, affordable, len(kept))
+        if n_rows < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters:
+            return None
+        kept = np.sort(np.random.default_rng(seed).choice(kept, n_rows, replace=False))
+    n_neighbors = min(choices.JUDGE_NEIGHBORS, len(kept) - 1)
+    taken = space.rows.take(kept)
+    dense = (taken.toarray() if isinstance(space.rows, SparseRows) else np.asarray(taken)).astype(space.rows.dtype)
+    part = TrainingSpace(in_memory(dense), space.standardization, space.origin, space.axes)
+    found = find_graph(dense, n_neighbors, spectrum.n_directions, n_jobs=settings.n_jobs)
+    return arena_of(part, sample_weight[kept], found, kept)
+
+
+def arena_of(
+    space: TrainingSpace, sample_weight: NDArray[Any], neighbors: NDArray[Any], rows: NDArray[np.intp] | None
+) -> Arena:
+    """Put rows and their graph together; equal weights need not be multiplied."""
+    graph = symmetric_graph(neighbors, None if np.ptp(sample_weight) == 0 else sample_weight)
+    return Arena(space, sample_weight, neighbors, graph, rows)
+
+
+def modularity_of_rows(
+    rows: Rows, labels: NDArray[np.integer[Any]], sample_weight: NDArray[Any], *, n_jobs: int | None = None
+) -> float:
+    """Return the modularity of labels on the graph of the rows themselves, or of a fixed sample of very many.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    labels : ndarray of shape (n_samples,)
+        The cluster of each row.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    n_jobs : int, optional
+        Number of threads.
+    """
+    kept = np.flatnonzero(sample_weight > 0)
+    affordable = choices.BYTES_TO_JUDGE // (rows.shape[1] * rows.dtype.itemsize)
+    n_rows = min(choices.ROWS_TO_JUDGE, max(affordable, choices.JUDGE_NEIGHBORS))
+    if len(kept) > n_rows:
+        kept = np.sort(np.random.default_rng(0).choice(kept, n_rows, replace=False))
+    if len(kept) < 2:
+        # One row has no neighbours, and one cluster has a modularity of 0.
+        return 0.0
+    sample = rows.take(kept).astype(rows.dtype)
+    found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), rows.shape[1], n_jobs=n_jobs)
+    return float(neighbor_modularity(labels[kept], found, sample_weight[kept]))
+
+
+def plan_heads(
+    settings: FitSettings, decay: float, prior: NDArray[Any], partition: NDArray[Any] | None, *, crowded: bool
+) -> list[HeadPlan]:
+    """Return how each head is trained: what is fixed by the settings, and else a mix.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        What is fixed.
+    decay : float
+        The weight decay that suits the data, or the one given.
+    prior : ndarray of shape (n_clusters,)
+        Expected part of each cluster where the settings do not leave it to the data.
+    partition : ndarray of shape (n_rows,) or None
+        The best partition of the graph, for heads that start from it; without one they start from K-means.
+    crowded : bool
+        Whether clusters share directions, so that no head starts at random unless told to.
+    """
+    if not settings.mixes_heads:
+        alike: str = settings.init if settings.init != "auto" else ("k-means" if crowded else "random")
+        plan = HeadPlan(alike, settings.fixed_fairness, prior, decay)
+        return [plan] * settings.n_init
+    plans = []
+    for usual_start, fairness, own_prior, factor in islice(cycle(choices.HEAD_MIX), settings.n_init):
+        start: str = settings.init
+        if start == "auto":
+            start = "k-means" if usual_start == "random" and crowded else usual_start
+        if start == "graph" and partition is None:
+            start = "k-means"
+        expected = prior
+        if own_prior and start == "graph" and partition is not None and settings.has_free_prior:
+            expected = np.bincount(partition, minlength=settings.n_clusters).astype(prior.dtype)
+            expected /= expected.sum()
+        plans.append(
+            HeadPlan(
+                start,
+                fairness if settings.fixed_fairness is None else settings.fixed_fairness,
+                expected,
+                decay * (factor if settings.weight_decay == "auto" else 1.0),
+            )
+        )
+    return plans
+
+
+def start_heads(
+    plans: Sequence[HeadPlan],
+    generator: np.random.Generator,
+    *,
+    space: TrainingSpace,
+    spectrum: Spectrum,
+    sample_weight: NDArray[Any],
+    arena: Arena | None,
+    partition: NDArray[Any] | None,
+) -> HeadStack:
+    """Return a head for each plan, at its start."""
+    n_clusters = len(plans[0].prior)
+    stacks = []
+    # Heads with the same start are drawn together, as K-means shares its sample of rows between them.
+    for start in dict.fromkeys(plan.start for plan in plans):
+        count = sum(plan.start == start for plan in plans)
+        if start == "random":
+            stack = random_heads(count, generator, space=space, n_clusters=n_clusters)
+        elif start == "k-means":
+            stack = heads_around_centres(
+                count, generator, space=space, n_clusters=n_clusters, spectrum=spectrum, sample_weight=sample_weight
+            )
+        else:
+            assert arena is not None
+            assert partition is not None
+            labels = np.broadcast_to(partition, (count, len(partition)))
+            stack = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
+        weights, biases = stack.unstacked()
+        stacks.append((start, iter(zip(weights, biases, strict=True))))
+    drawn = dict(stacks)
+    heads = [next(drawn[plan.start]) for plan in plans]
+    return HeadStack(
+        len(plans), np.concatenate([weights for weights, _ in heads]), np.concatenate([biases for _, biases in heads])
+    )
+
+
+def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> NDArray[np.int32]:
+    """Return several partitions of the graph, the best first."""
+    with ThreadPoolExecutor(n_threads) as pool:
+        seeds = range(seed, seed + choices.PARTITIONS)
+        found = np.stack(list(pool.map(lambda s: partition_graph(arena.graph, n_clusters, seed=s), seeds)))
+    return found[np.argsort(-arena.modularities(found), kind="stable")]
+
+
+def choose_head(
+    arena: Arena,
+    plans: Sequence[HeadPlan],
+    weights: NDArray[Any],
+    biases: NDArray[Any],
+    partitions: NDArray[np.int32] | None,
+    spectrum: Spectrum,
+    settings: FitSettings,
+    decay: float,
+    *,
+    seed: int,
+) -> Choice:
+    """Judge the trained heads, and with them the partitions of the graph and K-means.
+
+    Without partitions, the choice is between the heads as they are. With them, every labeling is first improved on the
+    graph, and a head is fitted to it.
+
+    Parameters
+    ----------
+    arena : Arena
+        Where they are judged.
+    plans : sequence of HeadPlan
+        Of the trained heads.
+    weights, biases : ndarray of shape (n_heads, n_clusters, n_features) and (n_heads, n_clusters)
+        The trained heads, for standardised rows.
+    partitions : ndarray of shape (n_partitions, n_rows) or None
+        Partitions of the graph.
+    spectrum : Spectrum
+        How the rows vary.
+    settings : FitSettings
+        How to fit.
+    decay : float
+        The weight decay that suits the data.
+    seed : int
+        Decides the order of rows, and K-means' starts.
+    """
+    names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
+    labels = labels_of(arena, weights, biases)
+    floor = None
+    if partitions is not None:
+        n_clusters = settings.n_clusters
+        improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
+        wanted = np.stack([*improved, *partitions])
+        heads = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
+        longest = longest_stable_step(
+            arena.space.rows, n_clusters, arena.space.standardization, arena.sample_weight, seed=seed
+        )
+        fit_heads_to_labels(
+            heads,
+            arena.space,
+            wanted,
+            arena.sample_weight,
+            weight_decay=choices.REFIT_DECAY * decay,
+            learning_rate=min(settings.learning_rate, longest),
+            seed=seed,
+        )
+        plain = kmeans_head(arena, n_clusters, spectrum, seed=seed)
+        weights, biases = (
+            np.concatenate([one, other]) for one, other in zip(heads.unstacked(), plain.unstacked(), strict=True)
+        )
+        names += [f"graph partition {number + 1}" for number in range(len(partitions))] + ["K-means"]
+        labels, floor = labels_of(arena, weights, biases), len(names) - 1
+    modularities = arena.modularities(labels)
+    best = choose(labels, modularities, settings.n_clusters, floor=floor)
+    codes = labels.astype(np.intp)
+    agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
+    return Choice(
+        weights[best],
+        biases[best],
+        names,
+        modularities,
+        best,
+        mean_pairwise_ari(codes, settings.n_clusters),
+        sum(index >= choices.SAME_CLUSTERS for index in agreeing),
+    )
+
+
+def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the labels that each head gives the rows of the arena."""
+    n_heads, n_clusters, n_features = weights.shape
+    coef, intercept = fold(weights.reshape(-1, n_features), biases.reshape(-1), arena.space.standardization)
+    labels = np.empty((n_heads, arena.space.rows.shape[0]), np.int32)
+    for where, logits in row_logits(coef, intercept, arena.space.rows):
+        labels[:, where] = logits.reshape(len(logits), n_heads, n_clusters).argmax(axis=2).T
+    return labels
+
+
+def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int) -> HeadStack:
+    """Return a head with K-means' own partition: some starts on a sample of rows, and one on all rows from the best."""
+    rows: Rows = arena.space.rows
+    assert isinstance(rows, ArrayRows)
+    standardization, weights = arena.space.standardization, arena.sample_weight
+    matrix = (rows.matrix - standardization.mean) / rows.dtype.type(standardization.scale)
+    n_rows = max(choices.SAMPLE_PER_CLUSTER * n_clusters, choices.FLOOR_NUMBERS // rows.shape[1])
+    kept = np.flatnonzero(weights > 0)
+    sample = kept
+    if len(kept) > n_rows:
+        sample = np.sort(np.random.default_rng(seed).choice(kept, n_rows, replace=False))
+    # Its threads would add up in any order. With fewer different rows than clusters, centres coincide, which is no
+    # reason to warn.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kmeans = KMeans(n_clusters, n_init=choices.FLOOR_STARTS, random_state=seed)
+        kmeans.fit(matrix[sample], sample_weight=weights[sample])
+        if len(sample) < len(kept):
+            kmeans = KMeans(
+                n_clusters,
+                init=kmeans.cluster_centers_,
+                n_init=1,
+                max_iter=choices.FLOOR_ITERATIONS,
+                random_state=seed,
+            )
+            kmeans.fit(matrix[kept], sample_weight=weights[kept])
+    inertia = kmeans.inertia_ / float(weights[kept].sum(dtype=np.float64))
+    head, bias = head_around(kmeans.cluster_centers_.astype(np.float64), inertia, spectrum)
+    return HeadStack(1, head.astype(rows.dtype), bias.astype(rows.dtype))

@@ -1,0 +1,119 @@
+"""Heads that repeat given clusters: from the parts of a graph, or from K-means, to linear heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cceclust import choices
+from cceclust.training.heads import HeadStack, batch_for, softmax_stack
+from cceclust.training.kernels import subtract_labels
+from cceclust.training.rows import ArrayRows
+from cceclust.training.space import TrainingSpace
+from cceclust.training.spectrum import Spectrum
+from cceclust.training.starts import head_around
+
+__all__ = ["fit_heads_to_labels", "heads_around_means"]
+
+
+def heads_around_means(
+    space: TrainingSpace,
+    labels: NDArray[np.integer[Any]],
+    n_clusters: int,
+    spectrum: Spectrum,
+    sample_weight: NDArray[Any],
+) -> HeadStack:
+    """Return heads that assign rows to the nearest mean of given clusters.
+
+    Parameters
+    ----------
+    space : TrainingSpace
+        Holds the rows, in memory.
+    labels : ndarray of shape (n_heads, n_samples)
+        The cluster of each row, for each head.
+    n_clusters : int
+        Number of clusters. The mean of an empty one is that of all rows.
+    spectrum : Spectrum
+        How the rows vary.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    """
+    assert isinstance(space.rows, ArrayRows)
+    weights = sample_weight.astype(np.float64) / sample_weight.sum(dtype=np.float64)
+    n_heads, n_features = len(labels), space.rows.shape[1]
+    sums, masses = np.zeros((n_heads, n_clusters, n_features)), np.zeros((n_heads, n_clusters))
+    squares = 0.0
+    for where, block in space.rows.blocks():
+        wide = (block.astype(np.float64) - space.standardization.mean) / space.standardization.scale
+        share = weights[where]
+        squares += float(share @ (wide**2).sum(axis=1))
+        for head in range(n_heads):
+            places = (labels[head, where], np.arange(len(wide)))
+            sums[head] += sparse.csr_array((share, places), (n_clusters, len(wide))) @ wide
+            masses[head] += np.bincount(labels[head, where], share, minlength=n_clusters)
+    heads = []
+    for head in range(n_heads):
+        centre = sums[head].sum(axis=0)
+        filled = masses[head, :, None] > 0
+        means = np.where(filled, sums[head] / np.where(filled, masses[head, :, None], 1.0), centre)
+        inertia = max(squares - float(masses[head] @ (means**2).sum(axis=1)), 0.0)
+        heads.append(head_around(means, inertia, spectrum))
+    dtype = space.rows.dtype
+    stacked, biases = (np.concatenate(parts).astype(dtype) for parts in zip(*heads, strict=True))
+    return HeadStack(n_heads, stacked, biases)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def fit_heads_to_labels(
+    heads: HeadStack,
+    space: TrainingSpace,
+    labels: NDArray[np.integer[Any]],
+    sample_weight: NDArray[Any],
+    *,
+    weight_decay: float | NDArray[np.float64],
+    learning_rate: float,
+    seed: int,
+) -> HeadStack:
+    """Train heads, in place, to predict given clusters: a few hundred steps on cross-entropy, without pseudo-labels.
+
+    Parameters
+    ----------
+    heads : HeadStack
+        Where to start, such as :func:`heads_around_means`.
+    space : TrainingSpace
+        Holds the rows, in memory.
+    labels : ndarray of shape (n_heads, n_samples)
+        The cluster of each row, for each head.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row. Rows without weight are passed over.
+    weight_decay : float or ndarray of shape (n_heads,)
+        Of all heads, or of each.
+    learning_rate : float
+        Length of the first steps, at most :func:`cceclust.training.spectrum.longest_stable_step`. It falls to a fifth
+        along half a cosine.
+    seed : int
+        Decides the order of rows.
+    """
+    assert isinstance(space.rows, ArrayRows)
+    generator = np.random.default_rng(seed)
+    rows = np.flatnonzero(sample_weight > 0)
+    size = min(choices.REFIT_BATCH, len(rows))
+    batch = batch_for(space.rows.matrix, size)
+    codes = np.ascontiguousarray(labels, np.int32)
+    order, done = generator.permutation(rows), 0
+    for number in range(choices.REFIT_STEPS):
+        if done + size > len(order):
+            order, done = generator.permutation(rows), 0
+        drawn = order[done : done + size]
+        done += size
+        batch.load(space.rows.matrix, drawn, space.standardization)
+        probabilities = softmax_stack(heads.logits(batch))
+        weights = sample_weight[drawn]
+        subtract_labels(probabilities, codes, drawn, weights / weights.sum())
+        fall = 0.5 * (1 + np.cos(np.pi * number / choices.REFIT_STEPS))
+        rate = float(learning_rate * (choices.FINAL_RATE + (1 - choices.FINAL_RATE) * fall))
+        heads.descend(batch, probabilities, rate=rate, weight_decay=weight_decay)
+    return heads

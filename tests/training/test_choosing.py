@@ -1,0 +1,29 @@
+"""The choice among clusterings: the plain one where nothing is clearly better, else what the best agree on."""
+
+import numpy as np
+import pytest
+
+from cceclust.training.choosing import choose, standard_error
+
+LABELS = np.array([[0, 0, 1, 1] * 25, [0, 1, 1, 1] * 25, [0, 0, 1, 1] * 25, [0, 1, 0, 1] * 25])
+
+
+def test_a_clear_best_is_chosen_whatever_others_agree_on():
+    assert choose(LABELS, np.array([0.4, 0.8, 0.4, 0.4]), 2) == 1
+
+
+def test_among_equals_the_others_decide():
+    assert choose(LABELS, np.array([0.50, 0.51, 0.50, 0.1]), 2) in (0, 2)
+    assert choose(LABELS, np.array([0.50, 0.51, 0.10, 0.1]), 2) in (0, 1)
+
+
+@pytest.mark.parametrize(("below", "kept"), [(1.5, True), (2.5, False)])
+def test_the_floor_is_kept_within_its_tolerance(below: float, kept: bool):
+    modularities = np.array([0.5, 0.1, 0.1, 0.5 - below * standard_error(0.5, 100)])
+    assert (choose(LABELS, modularities, 2, floor=3) == 3) is kept
+
+
+def test_more_rows_make_the_judge_surer():
+    assert standard_error(0.5, 100) == pytest.approx(0.05)
+    assert standard_error(0.5, 10_000) == pytest.approx(0.005)
+    assert standard_error(-0.1, 10) == standard_error(1.0 + 1e-9, 10) == 0
