@@ -36,7 +36,9 @@ GRID = (*range(2, 16), 18, 20, 22, 25, 28, 32, 36, 40, 45, 50, 55, 60, 65, 70, 8
 COMPONENTS = 50
 
 
-def blobs(sizes: int | Sequence[int], n_clusters: int, dimensions: int, width: float, box: float, seed: int) -> Labelled:
+def blobs(
+    sizes: int | Sequence[int], n_clusters: int, dimensions: int, width: float, box: float, seed: int
+) -> Labelled:
     """Return round clusters of the given sizes around centres in a box."""
     centers = n_clusters if isinstance(sizes, int) else None
     rows, _ = datasets.make_blobs(
@@ -188,7 +190,9 @@ class Choice:
 
 
 def choose(
-    sets: Mapping[str, Callable[[], Labelled]], methods: Sequence[str], on_choice: Callable[[Choice], None] | None = None
+    sets: Mapping[str, Callable[[], Labelled]],
+    methods: Sequence[str],
+    on_choice: Callable[[Choice], None] | None = None,
 ) -> list[Choice]:
     """Ask every method for the number of clusters of every set."""
     outcomes = []

@@ -26,6 +26,7 @@ from cceclust.training.candidates import (
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
 from cceclust.training.engine import EpochReport, TrainedHeads, TrainingPlan, train
 from cceclust.training.heads import HeadStack
+from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.labels import Supervision, labelled_rows
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
@@ -77,6 +78,8 @@ class Fit:
         Labels and probabilities of all rows.
     problems : list of str
         What makes the clusters doubtful.
+    search : KSearch or None
+        How the number of clusters was chosen; None if it was given.
     """
 
     coef: NDArray[Any]
@@ -94,6 +97,7 @@ class Fit:
     standardization: Standardization
     prediction: Prediction
     problems: list[str]
+    search: KSearch | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,9 @@ def fit_heads(
     if make_objective and n_learning < settings.n_clusters:
         raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
     with threadpool_limits(1, user_api="blas"):
+        search = search_candidates(rows, settings, sample_weight, neighbors, seed)
+        if search is not None:
+            settings = settings.with_clusters(search.chosen)
         # Labels decide between heads by the loss they leave; without any, the graph decides.
         is_judged = make_objective is not None and supervision is None
         prepared = prepare(
@@ -229,6 +236,9 @@ def fit_heads(
             agreement=agreement,
             converged=trained.converged,
         )
+    if search is not None and search.chosen == 1:
+        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
+        problems = [search.in_words()]
     return Fit(
         coef=coef,
         intercept=intercept,
@@ -245,6 +255,19 @@ def fit_heads(
         standardization=prepared.space.origin,
         prediction=prediction,
         problems=problems,
+        search=search,
+    )
+
+
+def search_candidates(
+    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, seed: int
+) -> KSearch | None:
+    """Choose the number of clusters, unless it is given."""
+    if settings.candidates is None:
+        return None
+    candidates = None if settings.candidates == "auto" else settings.candidates
+    return search_rows(
+        rows, candidates, sample_weight=sample_weight, neighbors=neighbors, seed=seed, n_jobs=settings.n_jobs
     )
 
 

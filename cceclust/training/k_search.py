@@ -16,20 +16,29 @@ of the rows does nearly as well as the rows, nothing speaks for clusters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
 
 from cceclust import choices
-from cceclust.training.graph_partition import Graph, graph_of_parts, grown_parts, in_order, symmetric_graph
+from cceclust.errors import InputError
+from cceclust.training.graph_partition import (
+    Graph,
+    graph_of_parts,
+    grown_parts,
+    improved_labels,
+    in_order,
+    symmetric_graph,
+)
+from cceclust.training.neighbors import as_neighbors, nearest_neighbors, project, refuse_what_is_not_finite
+from cceclust.training.rows import Rows, in_memory
 from cceclust.training.selection import adjusted_rand_index
+from cceclust.training.spectrum import leading_axes
 
-__all__ = ["Cloud", "JoinedParts", "KSearch", "intrinsic_dimension", "join_parts", "search_k"]
+__all__ = ["Cloud", "JoinedParts", "KSearch", "intrinsic_dimension", "join_parts", "search_k", "search_rows"]
 
 # Pairs that parts of some shares of the rows cut off, each with those around it.
 Borders = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -55,10 +64,12 @@ class KSearch:
         The best score of a single Gaussian with the covariance of the rows.
     chosen : int
         The number of clusters: one of the candidates, or 1.
-    labels : ndarray of shape (n_levels, n_rows)
-        The part of each row for each of `levels`.
     levels : ndarray of shape (n_levels,)
         The chosen number and the others worth a look, from the smallest; empty if 1 was chosen.
+    labels : ndarray of shape (n_levels, n_rows)
+        The part of each row that was searched, for each of `levels`.
+    rows : ndarray of shape (n_rows,)
+        The numbers of these rows.
     """
 
     ks: NDArray[np.intp]
@@ -70,6 +81,12 @@ class KSearch:
     chosen: int
     levels: NDArray[np.intp]
     labels: NDArray[np.int32]
+    rows: NDArray[np.intp]
+
+    @property
+    def score_of(self) -> dict[int, float]:
+        """The score of each candidate."""
+        return dict(zip(self.ks.tolist(), self.scores.tolist(), strict=True))
 
     @property
     def runners_up(self) -> list[int]:
@@ -84,7 +101,7 @@ class KSearch:
         """Say what was chosen, and how clearly."""
         if self.chosen == 1:
             return NOTHING_SPEAKS_FOR_CLUSTERS
-        score = dict(zip(self.ks.tolist(), self.scores.tolist(), strict=True))
+        score = self.score_of
         text = f"{self.chosen} clusters (score {score[self.chosen]:.3f})"
         close = self.runners_up[: choices.RUNNERS_UP_NAMED]
         if close:
@@ -107,61 +124,133 @@ def join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def search_rows(
+    rows: Rows,
+    candidates: Sequence[int] | None = None,
+    *,
+    sample_weight: NDArray[Any] | None = None,
+    neighbors: Any = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> KSearch:
+    """Search the number of clusters of rows of any kind, on a sample if there are many.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    candidates : sequence of int, optional
+        Numbers of clusters; by default, all from 2 to 100 with at least five rows for each cluster.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weight of each row.
+    neighbors : array-like or sparse matrix, optional
+        Nearest neighbours of each row; used unless rows are sampled.
+    seed : int
+        Decides all random numbers.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+    """
+    kept = np.arange(rows.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight > 0)
+    # One cluster is always possible.
+    ks = sorted(set(choices.candidates_for(len(kept)) if candidates is None else candidates) - {1})
+    if ks and ks[-1] > len(kept):
+        raise InputError(f"n_clusters goes up to {ks[-1]}, but there are {len(kept)} rows; expected no more than these")
+    is_sample = len(kept) > choices.rows_for_search(ks[-1] if ks else 1)
+    if is_sample:
+        count = choices.rows_for_search(ks[-1])
+        kept = np.sort(np.random.default_rng(seed).choice(kept, count, replace=False))
+    points = narrow_rows(rows.take(kept), seed)
+    if len(kept) < choices.LEAST_ROWS_FOR_SEARCH or not points.any():
+        # Too few to tell, or all alike.
+        return nothing_found(ks, kept)
+    given = None
+    if neighbors is not None and len(kept) == rows.shape[0]:
+        given = as_neighbors(neighbors, rows.shape[0])
+    weights = None if sample_weight is None else sample_weight[kept]
+    found = search_k(points, ks, neighbors=given, sample_weight=weights, seed=seed, n_jobs=n_jobs)
+    return replace(found, rows=kept)
+
+
+def nothing_found(ks: list[int], rows: NDArray[np.intp]) -> KSearch:
+    """Return the result where there is nothing to search."""
+    none = np.zeros(len(ks))
+    no_levels = np.empty(0, np.intp), np.empty((0, len(rows)), np.int32)
+    return KSearch(np.array(ks, np.intp), none, none, none, none, 0.0, 1, *no_levels, rows)
+
+
+def narrow_rows(taken: Any, seed: int) -> NDArray[np.float64]:
+    """Return rows centred, along their principal components if they are wide."""
+    matrix: Any = in_memory(taken).matrix
+    sample: Any = matrix[: choices.ROWS_FOR_COMPONENTS]
+    dense = (sample.toarray() if sparse.issparse(sample) else sample).astype(np.float64)
+    if matrix.shape[1] > choices.COMPONENTS:
+        refuse_what_is_not_finite(dense)
+        mean = dense.mean(axis=0)
+        narrow, _ = project(matrix, leading_axes(dense - mean, choices.COMPONENTS, seed), mean)
+    else:
+        narrow = matrix.toarray() if sparse.issparse(matrix) else matrix
+    refuse_what_is_not_finite(narrow)
+    centred = narrow.astype(np.float64) - narrow.mean(axis=0, dtype=np.float64)
+    # Only ratios of distances matter, and squares of huge or tiny numbers would leave the range of floats.
+    return np.asarray(centred / (np.abs(centred).max() or 1.0))
+
+
 def search_k(
-    rows: NDArray[np.floating[Any]],
+    points: NDArray[np.float64],
     candidates: Sequence[int],
     *,
-    by_angle: bool = False,
     neighbors: NDArray[np.integer[Any]] | None = None,
     sample_weight: NDArray[Any] | None = None,
     seed: int = 0,
+    n_jobs: int | None = None,
 ) -> KSearch:
     """Judge every candidate number of clusters.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, n_features)
-        The rows, or a sample of some thousand of them.
+    points : ndarray of shape (n_rows, n_features)
+        Some thousand rows at most, centred, with a few hundred features at most.
     candidates : sequence of int
-        From 2 to the number of rows.
-    by_angle : bool
-        Whether rows are near to each other by their direction from the mean rather than by their distance.
+        From 1 to the number of rows.
     neighbors : ndarray of shape (n_rows, n_neighbors), optional
         Neighbours of each row, at least 2; given these, none are searched for.
     sample_weight : ndarray of shape (n_rows,), optional
         Weight of each row.
     seed : int
         Decides all random numbers.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
 
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
     >>> rows, _ = make_blobs(600, 5, centers=4, random_state=0)
-    >>> search = search_k(rows, range(2, 31))
-    >>> search.chosen
+    >>> search_k(rows - rows.mean(axis=0), range(2, 31)).chosen
     4
     """
     ks = np.unique(np.asarray(candidates, np.intp))
-    points = directions(rows) if by_angle else rows.astype(np.float64)
-    own = neighborhood(points, neighbors)
-    most = int(ks[-1])
-    judged = judge(own, most, sample_weight, seed)
-    twin = neighborhood(gaussian_twin(rows, by_angle=by_angle, seed=seed), n_neighbors=own.neighbors.shape[1])
-    score_of_one = float(judge(twin, most, sample_weight, seed).scores[ks - 1].max())
-    best = float(judged.scores[ks - 1].max())
-    is_clustered = best > max(choices.LEAST_SAVED, choices.LEAST_OVER_ONE * score_of_one)
-    chosen = int(ks[judged.scores[ks - 1].argmax()]) if is_clustered else 1
-    levels = good_levels(ks, judged.scores[ks - 1], chosen)
+    variances = np.maximum(np.linalg.eigvalsh(points.T @ points / len(points))[::-1], 0.0)
+    by_angle = choices.directions_in(variances) >= choices.LEAST_DIRECTIONS_FOR_COSINE
+    # One Gaussian with the covariance of the rows, along its own axes.
+    twin = np.random.default_rng(seed).normal(size=points.shape) * np.sqrt(variances)
+    own = neighborhood(unit_rows(points) if by_angle else points, neighbors, n_jobs=n_jobs)
+    of_twin = neighborhood(unit_rows(twin) if by_angle else twin, n_neighbors=own.neighbors.shape[1], n_jobs=n_jobs)
+    judged, judged_twin = (judge(nearby, int(ks[-1]), sample_weight, seed, n_jobs=n_jobs) for nearby in (own, of_twin))
+    scores, score_of_one = judged.scores[ks - 1], float(judged_twin.scores[ks - 1].max())
+    is_clustered = scores.max() > max(choices.LEAST_SAVED, choices.LEAST_OVER_ONE * score_of_one)
+    chosen = int(ks[scores.argmax()]) if is_clustered else 1
+    levels = good_levels(ks, scores, chosen)
     return KSearch(
         ks,
-        judged.scores[ks - 1],
+        scores,
         judged.saved[ks - 1],
         judged.stability[ks - 1],
         judged.modularity[ks - 1],
         score_of_one,
         chosen,
         levels,
-        np.array([judged.labels_of(int(k)) for k in levels], np.int32).reshape(len(levels), len(rows)),
+        np.array([judged.labels_of(int(k)) for k in levels], np.int32).reshape(len(levels), len(points)),
+        np.arange(len(points)),
     )
 
 
@@ -200,12 +289,12 @@ class Judged:
         return self.paths.labels_of(n_parts)
 
 
-def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int) -> Judged:
+def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None) -> Judged:
     """Score all numbers of parts up to the largest."""
     neighbors, dimension = points
     n_points, n_neighbors = neighbors.shape
     measured, tried = (
-        [symmetric_graph(nearest(cloud, n_neighbors)[0], weights) for cloud in clouds]
+        [symmetric_graph(nearest(cloud, n_neighbors, n_jobs), weights) for cloud in clouds]
         for clouds in (clouds_of(n_points, dimension, seed), clouds_of(n_points, dimension, seed + 1))
     )
     cloud = Cloud.of_graphs(measured, most, seed)
@@ -247,45 +336,30 @@ def halves_agree(
     return np.asarray(agreement.mean(axis=0))
 
 
-def gaussian_twin(rows: NDArray[Any], *, by_angle: bool, seed: int) -> NDArray[np.float64]:
-    """Return points of one Gaussian with the covariance of the rows."""
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    generator = np.random.default_rng(seed)
-    if rows.shape[1] <= rows.shape[0]:
-        variances = np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(rows)), 0.0)
-        points = generator.normal(size=(len(rows), len(variances))) * np.sqrt(variances)
-    else:
-        points = generator.normal(size=(len(rows), len(rows))) @ centred / np.sqrt(len(rows))
-    return directions(points) if by_angle else points
-
-
-def directions(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return unit vectors from the mean towards the rows."""
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    return np.asarray(centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), np.finfo(np.float64).tiny))
+def unit_rows(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the points scaled to length 1; zeros stay zeros."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points / np.maximum(lengths, np.finfo(np.float64).tiny))
 
 
 def neighborhood(
     points: NDArray[np.float64],
     neighbors: NDArray[np.integer[Any]] | None = None,
-    n_neighbors: int = choices.NEIGHBORS_OF_SEARCH,
+    *,
+    n_neighbors: int = choices.JUDGE_NEIGHBORS,
+    n_jobs: int | None,
 ) -> Neighborhood:
     """Return the neighbours of points, those given or those found, and the points' dimension."""
     if neighbors is None:
-        found, distances = nearest(points, min(n_neighbors, len(points) - 1))
-    else:
-        found = neighbors.astype(np.int32)
-        distances = np.stack([np.linalg.norm(points[column] - points, axis=1) for column in found.T], axis=1)
+        neighbors = nearest(points, min(n_neighbors, len(points) - 1), n_jobs)
+    distances = np.stack([np.linalg.norm(points[column] - points, axis=1) for column in neighbors.T], axis=1)
     dimension = round(min(max(intrinsic_dimension(distances), 1.0), choices.MOST_DIMENSIONS))
-    return Neighborhood(found, dimension)
+    return Neighborhood(neighbors.astype(np.int32), dimension)
 
 
-def nearest(points: NDArray[Any], n_neighbors: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the nearest others of each point, and their distances."""
-    # Sums in another order on more threads could change which of two equal points is nearer.
-    with threadpool_limits(1):
-        distances, found = NearestNeighbors(n_neighbors=n_neighbors).fit(points.astype(np.float32)).kneighbors()
-    return found.astype(np.int32), distances
+def nearest(points: NDArray[np.float64], n_neighbors: int, n_jobs: int | None) -> NDArray[np.int32]:
+    """Return the nearest others of each point."""
+    return nearest_neighbors(points, n_neighbors, metric="euclidean", n_compared=len(points), n_jobs=n_jobs)
 
 
 def random_borders(shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -316,16 +390,34 @@ class Cloud:
     @classmethod
     def of_graphs(cls, graphs: Sequence[Graph], most_parts: int, seed: int) -> Cloud:
         """Measure the borders; where clouds differ, the shortest count."""
-        curves = []
-        for graph in graphs:
-            levels = [join_parts(graph, labels, random_borders) for labels in fine_parts(graph, most_parts, seed)]
-            counts = np.concatenate([-np.log(level.concentrations) for level in levels])
-            cuts = np.concatenate([level.cuts for level in levels])
-            order = np.argsort(counts)
-            # Fewer parts never need longer borders: what more parts achieve bounds them.
-            curves.append((counts[order], np.minimum.accumulate(cuts[order][::-1])[::-1]))
+        curves = [shortest_borders(graph, most_parts, seed) for graph in graphs]
         grid = np.linspace(0.0, max(counts[-1] for counts, _ in curves), choices.POINTS_OF_CLOUD)
         return cls(grid, np.min([np.interp(grid, *curve) for curve in curves], axis=0))
+
+
+def shortest_borders(graph: Graph, most_parts: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return logarithms of numbers of parts of equal size, and the shares of pairs that they cut, as few as found."""
+    levels = fine_parts(graph, most_parts, seed)
+    finest = levels[-1].n_parts
+    counts, cuts = [0.0], [0.0]
+    for n_parts in np.unique(np.geomspace(2, finest, choices.BORDERS_MEASURED).astype(int)):
+        level = next(level for level in levels if level.n_parts >= n_parts)
+        joined = join_parts(graph, level.labels, random_borders).labels_of(n_parts)
+        # Joined parts have ragged borders; moved rows shorten them, as far as a cloud allows.
+        labels = in_order(improved_labels(graph, joined, n_parts, resolution=level.resolution))
+        whole = graph_of_parts(graph, labels, int(labels.max()) + 1)
+        shares = whole.strengths / whole.strengths.sum()
+        counts.append(-np.log((shares**2).sum()))
+        cuts.append(1 - within(whole) / whole.strengths.sum())
+    order = np.argsort(counts)
+    # Fewer parts never need longer borders: what more parts achieve bounds them.
+    return np.array(counts)[order], np.minimum.accumulate(np.array(cuts)[order][::-1])[::-1]
+
+
+def within(parts: Graph) -> float:
+    """Return the weight of all pairs inside parts."""
+    own = np.repeat(np.arange(parts.n_nodes), np.diff(parts.starts)) == parts.others
+    return float(parts.weights[own].sum())
 
 
 @dataclass(frozen=True)
@@ -359,7 +451,7 @@ class JoinedParts:
         owner = np.arange(len(self.cuts), dtype=np.int32)
         for kept, joined in self.joins[: len(self.cuts) - n_parts]:
             owner[owner == joined] = kept
-        return in_order(owner[self.labels])
+        return np.asarray(in_order(owner[self.labels]))
 
 
 @dataclass(frozen=True)
@@ -373,7 +465,7 @@ class BestPaths:
     @classmethod
     def of_graph(cls, graph: Graph, cloud: Cloud, most: int, seed: int) -> BestPaths:
         """Join parts of several resolutions so that most is saved."""
-        ways = [join_parts(graph, labels, cloud.borders) for labels in fine_parts(graph, most, seed)]
+        ways = [join_parts(graph, level.labels, cloud.borders) for level in fine_parts(graph, most, seed)]
         saved = np.full((len(ways), most), -np.inf)
         for number, way in enumerate(ways):
             saved[number, : len(way.saved)] = way.saved[:most]
@@ -390,16 +482,26 @@ class BestPaths:
         return self.ways[self.best[n_parts - 1]].labels_of(n_parts)
 
 
-def fine_parts(graph: Graph, most_parts: int, seed: int) -> list[NDArray[np.int32]]:
+class Level(NamedTuple):
+    """A partition and the resolution at which it was found."""
+
+    labels: NDArray[np.int32]
+    resolution: float
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return int(self.labels.max()) + 1
+
+
+def fine_parts(graph: Graph, most_parts: int, seed: int) -> list[Level]:
     """Return partitions of rising resolution, the last one into clearly more parts than are asked for."""
-    levels, resolution = [], 1.0
-    while True:
-        labels = grown_parts(graph, resolution, seed + len(levels))
-        n_parts = int(labels.max()) + 1
-        levels.append(labels)
-        if n_parts >= min(choices.FINEST_PARTS * most_parts, graph.n_nodes):
-            return levels
-        resolution *= choices.FINER_RESOLUTION
+    levels: list[Level] = []
+    wanted = min(choices.FINEST_PARTS * most_parts, graph.n_nodes)
+    while not levels or levels[-1].n_parts < wanted:
+        resolution = choices.FINER_RESOLUTION ** len(levels)
+        levels.append(Level(grown_parts(graph, resolution, seed + len(levels)), resolution))
+    return levels
 
 
 def join_parts(graph: Graph, labels: NDArray[np.int32], borders: Borders) -> JoinedParts:
