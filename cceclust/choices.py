@@ -60,9 +60,11 @@ RESTARTS_IN_GROUP = 5
 SAME_CLUSTERS = 0.9
 # The probabilities of all restarts are compared on all rows up to this size in bytes, beyond it on a random sample.
 EVALUATION_BYTES = 64 << 20
-# Pseudo-labels for this comparison are found once, so they may take longer than those of a batch.
-EVALUATION_ITERATIONS = 100
-EVALUATION_TOLERANCE = 1e-5
+# or where points times squared clusters, which the exact solver's time grows with, would exceed this.
+EVALUATION_WORK = 200_000_000
+# Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
+EVALUATION_ITERATIONS = 1000
+EVALUATION_TOLERANCE = 1e-6
 
 
 def restart_groups(n_restarts: int) -> int:
@@ -85,8 +87,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
-# Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at.
-PARTITIONS = 6
+# Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
+# more outvote the heads where both are equally good.
+PARTITIONS = 4
 # Neighbours on which candidates are judged; 10 to 20 rank them alike.
 JUDGE_NEIGHBORS = 15
 # Heads are fitted to the refined labels of every candidate in so many steps of so many rows,
@@ -97,8 +100,9 @@ REFIT_DECAY = 0.1
 FLOOR_ERRORS = 2.0
 # and of the others, those within so many of the best are compared by how much they agree.
 TIE_ERRORS = 1.0
-# K-means starts ten times on so many numbers, and once on all rows from the best of these.
-FLOOR_NUMBERS, FLOOR_STARTS, FLOOR_ITERATIONS = 2_000_000, 10, 20
+# K-means starts so many times on rows with so many numbers, at least so many rows, and goes on from the best of these
+# on all rows for so many rounds.
+FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
 # Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
 # With fewer rows than this for each cluster, a graph says little; the loss decides.
@@ -315,12 +319,42 @@ def rows_for_search(most_clusters: int) -> int:
     return max(ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER * most_clusters)
 
 
+# --- Columns and rows that stand out ----------------------------------------------------------------------------------
+
+# Columns are scaled one by one where the largest deviation is so many times the median one: 388 for wine and 7829 for
+# breast cancer, whose columns are in different units; at most 9 for pixels, digits and embeddings.
+UNLIKE_COLUMNS = 20.0
+# Rows at so many times the median distance from the middle take no part in the fit; 15 is the most on clean data,
+FAR = 30.0
+# unless they are more than this part of the rows.
+MOST_FAR = 0.01
+# Rows whose distances to their neighbours are measured at once: they stay in the cache.
+ROWS_FOR_OUTLIERS = 1024
+
+
+def needs_column_scaling(deviations: NDArray[np.float64]) -> bool:
+    """Tell whether columns seem to be in different units, so that ``scale="auto"`` scales each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> needs_column_scaling(np.array([1.0, 2.0, 300.0])), needs_column_scaling(np.array([1.0, 2.0, 3.0]))
+    (True, False)
+    """
+    varying = deviations[deviations > 0]
+    return len(varying) > 1 and bool(varying.max() > UNLIKE_COLUMNS * np.median(varying))
+
+
 # --- Doubt ------------------------------------------------------------------------------------------------------------
 
 # A cluster with less than this part of the rows expected of it is tiny.
-TINY_PART = 0.05
-# Below this mean adjusted Rand index between restarts, the clusters are one of many possible answers.
-LOW_AGREEMENT = 0.4
+TINY_PART = 0.15
+# Where nothing is expected, one with fewer rows than this is.
+TINY_ROWS = 5
+# Below this mean adjusted Rand index between candidates, the clusters are one of many possible answers.
+LOW_AGREEMENT = 0.45
+# Among at least so many candidates, one should agree with the chosen one.
+FEW_AGREE = 5
 # A mean confidence this part of the way from a guess (1/K) to certainty: the prediction ignores the features.
 LOW_CONFIDENCE = 0.1
 

@@ -243,6 +243,7 @@ def fit_file(
     model: Path | None = None,
     report: bool = False,
     force: bool = False,
+    full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
     labels: str | Path | None = None,
@@ -263,6 +264,8 @@ def fit_file(
         Also write ``*.report.html``.
     force : bool
         Overwrite files that exist.
+    full_paths : bool
+        Keep absolute paths of this machine in the files, not only names.
     dataset, labels_dataset : str, optional
         As in :func:`cceclust.files.open_features`.
     labels, soft_labels : str or Path, optional
@@ -297,13 +300,13 @@ def fit_file(
             read = read_partial_labels if soft_labels is None else read_soft_labels
             given = read(sources[0], features.n_samples, paths=features.paths, features=path)
         clusters, head = fit_features(features, n_clusters, labels=given, **settings)
-        write_clusters(out, clusters, force=force)
-        write_model(model, head, force=force)
+        write_clusters(out, clusters, force=force, full_paths=full_paths)
+        write_model(model, head, force=force, full_paths=full_paths)
         if report:
             # Drawing needs an optional package, which is not asked for without need.
             from cceclust.report import write_report
 
-            write_report(clusters, page, force=force, features=features)
+            write_report(clusters, page, force=force, features=features, full_paths=full_paths)
     return clusters, written
 
 
@@ -313,6 +316,7 @@ def predict_file(
     *,
     out: Path | None = None,
     force: bool = False,
+    full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
     memory: int | None = None,
@@ -327,6 +331,8 @@ def predict_file(
         Where to write; by default ``*.clusters.h5`` beside the features.
     force : bool
         Overwrite a file that exists.
+    full_paths : bool
+        Keep absolute paths of this machine in the file, not only names.
     dataset, labels_dataset : str, optional
         As in :func:`cceclust.files.open_features`.
     memory : int, optional
@@ -345,7 +351,7 @@ def predict_file(
         warn_of_another_pair(Path(model), head.id)
         with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
             clusters = predict_features(head, features, memory=memory)
-        write_clusters(out, clusters, force=force)
+        write_clusters(out, clusters, force=force, full_paths=full_paths)
     return clusters, out
 
 

@@ -21,6 +21,7 @@ PAPER_FEATURES: dict[str, Any] = {
     "max_epochs": 10,
     "tol": 0.0,
     "standardize": False,
+    "scale": "overall",
     "init": "random",
     "n_components": 0,
     "n_neighbors": 0,

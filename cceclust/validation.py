@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -58,17 +58,38 @@ def _refuse_where(
         raise InputError(f"{name} at {place} is {values[position]:.6g}, {complaint}")
 
 
-def as_prior(prior: npt.ArrayLike | None) -> npt.NDArray[np.float64] | None:
-    """Check a distribution over clusters; None, which means uniform, stays."""
+@overload
+def as_prior(prior: npt.ArrayLike | None, n_clusters: None = None) -> npt.NDArray[np.float64] | None: ...
+@overload
+def as_prior(prior: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]: ...
+def as_prior(prior: npt.ArrayLike | None, n_clusters: int | None = None) -> npt.NDArray[np.float64] | None:
+    """Check a distribution over clusters; None means uniform, and stays None while n_clusters is not known.
+
+    A sum that is off by no more than half precision is made 1; any other is refused, since it may as well be a slip.
+    """
     if prior is None:
-        return None
+        return None if n_clusters is None else np.full(n_clusters, 1 / n_clusters)
     try:
         array = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"prior={prior!r}; expected numbers") from None
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"prior must have shape (n_clusters,), got shape {array.shape}")
-    return np.asarray(as_distributions(array[None], "prior")[0] / array.sum())
+    _refuse_where(~np.isfinite(array), array, ("cluster",), "prior", "not a finite number")
+    _refuse_where(array < 0, array, ("cluster",), "prior", "negative")
+    total = float(array.sum())
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(f"prior sums to {total:.6g}, expected 1{_scaled_hint(array, total)}")
+    scaled = array / total
+    return scaled if n_clusters is None else uniform_unless_given(scaled, n_clusters)
+
+
+def _scaled_hint(prior: npt.NDArray[np.float64], total: float) -> str:
+    """Say what the prior is when divided by its sum."""
+    if not 0 < total < math.inf:
+        return ""
+    values = np.array2string(prior / total, precision=4, separator=", ", threshold=10, edgeitems=3, max_line_width=999)
+    return f"; divided by its sum it is {values}"
 
 
 def uniform_unless_given(prior: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]:

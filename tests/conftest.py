@@ -49,5 +49,5 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         wanted.append(n_neighbors)
         return nearest_neighbors(matrix, n_neighbors, **options)
 
-    monkeypatch.setattr("cceclust.training.fit.nearest_neighbors", search)
+    monkeypatch.setattr("cceclust.training.candidates.nearest_neighbors", search)
     return wanted

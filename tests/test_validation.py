@@ -8,6 +8,7 @@ import pytest
 from cceclust import estimate_pseudo_labels
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
+from cceclust.validation import as_prior
 
 GOOD = np.full((4, 2), 0.5)
 
@@ -40,9 +41,11 @@ def test_bad_probabilities_are_named(probabilities, message):
     ("options", "message"),
     [
         ({"prior": [0.2, 0.3, 0.5]}, "prior has 3 entries, but there are 2 clusters"),
-        ({"prior": [0.2, 0.2]}, "the sum of prior at row 0 is 0.4, not 1"),
+        ({"prior": [0.1, 0.3]}, r"prior sums to 0.4, expected 1; divided by its sum it is \[0.25, 0.75\]"),
+        ({"prior": [0, 0]}, "prior sums to 0, expected 1$"),
+        ({"prior": ["a", "b"]}, r"prior=\['a', 'b'\]; expected numbers"),
         ({"prior": [[0.5, 0.5]]}, r"prior must have shape \(n_clusters,\), got shape \(1, 2\)"),
-        ({"prior": [1.5, -0.5]}, "prior at row 0, column 1 is -0.5, negative"),
+        ({"prior": [1.5, -0.5]}, "prior at cluster 1 is -0.5, negative"),
         ({"sample_weight": [1, 1]}, r"sample_weight must have shape \(4,\), got shape \(2,\)"),
         ({"sample_weight": [1, 1, -2, 1]}, "sample_weight at row 2 is -2, negative"),
         ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 everywhere"),
@@ -52,6 +55,7 @@ def test_bad_probabilities_are_named(probabilities, message):
         ({"fairness": np.nan}, "fairness=nan; expected a number of at least 0"),
         ({"tol": -1e-3}, "tol=-0.001; expected a number of at least 0"),
         ({"max_iter": 2.5}, "max_iter=2.5; expected a whole number of at least 0"),
+        ({"solver": "newton"}, "solver='newton'; expected one of 'em', 'em-accelerated', 'exact'"),
         ({"max_iter": -1}, "max_iter=-1; expected a whole number of at least 0"),
     ],
 )
@@ -67,3 +71,20 @@ def test_input_errors_are_value_errors():
 
 def test_lists_and_integers_are_taken():
     np.testing.assert_array_equal(estimate_pseudo_labels([[1, 0], [0, 1]]).pseudo_labels.round(6), np.eye(2))
+
+
+def test_prior_is_uniform_by_default_and_scaled_only_within_half_precision():
+    assert as_prior(None) is None
+    np.testing.assert_array_equal(as_prior(None, 4), [0.25] * 4)
+    np.testing.assert_allclose(as_prior([0.2, 0.8005], 2).sum(), 1, rtol=1e-15)
+    with pytest.raises(InputError, match=r"prior sums to 1\.002, expected 1"):
+        as_prior([0.2, 0.802], 2)
+    with pytest.raises(InputError, match="prior has 2 entries, but there are 3 clusters"):
+        as_prior([0.2, 0.8], 3)
+
+
+def test_a_long_prior_is_shown_in_part():
+    with pytest.raises(
+        InputError, match=r"sums to 300, .* it is \[0.0033, 0.0033, 0.0033, ..., 0.0033, 0.0033, 0.0033\]$"
+    ):
+        as_prior(np.ones(300))

@@ -24,3 +24,9 @@ def test_options_exist(capsys):
     assert options
     for option in options:
         assert option in printed, option
+    assert run(["fit", "--set", "help"]) == 0
+    printed = capsys.readouterr().out
+    settings = set(re.findall(r"`--set ([a-z_]+)=", TEXT))
+    assert settings
+    for setting in settings:
+        assert f"{setting}=" in printed, setting

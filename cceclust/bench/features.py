@@ -23,6 +23,11 @@ __all__ = ["PRESETS", "MethodResult", "compare_methods"]
 
 PRESETS = ("default", "paper", "best")
 
+# What an estimator may do by itself beside minimising its loss: in a comparison of losses all do it, or none.
+ALIKE = {"n_neighbors": "auto", "prior": None, "graph_candidates": False}
+# λ in the preset "default", where an estimator would choose it by the data.
+DEFAULT_FAIRNESS = {"cce": 100.0}
+
 # Section "Experimental settings" of the supplement.
 PAPER_FAIRNESS = {"cce": 100.0, "cce-pgd": 100.0, "migd": 1.3, "miadm": 1.0}
 # The paper's solvers run until they converge. So many iterations leave both losses of collision cross-entropy about
@@ -100,9 +105,9 @@ def compare_methods(
     methods : list of str, optional
         Names in :data:`cceclust.clustering.METHODS`; by default all.
     preset : {"default", "paper", "best"}
-        Each estimator's defaults, with neighbours for all that can use them; the paper's settings on raw features,
-        with solvers that nearly converge; or the settings of a small grid that have the highest mean accuracy. The
-        last uses labels, for every method alike.
+        Each estimator's defaults, but all with neighbours and none with clusters of the graph; the paper's settings
+        on raw features, with solvers that nearly converge; or the settings of a small grid that have the highest mean
+        accuracy. The last uses labels, for every method alike.
     weight_decay : float, optional
         With the preset "paper": the paper has 0.001 for MNIST, 0.009 for CIFAR-100 and 0.02 otherwise.
     changes : mapping of str to object, optional
@@ -139,12 +144,14 @@ def compare_methods(
 def settings_of(
     method: str, preset: str, weight_decay: float | None, suitable_decay: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the settings to try; all methods that can learn from neighbours do, or none."""
+    """Yield the settings to try; what several methods can do, all of them do, or none."""
     known = inspect.signature(METHODS[method]).parameters
+    alike = {name: value for name, value in ALIKE.items() if name in known}
     if method == "kmeans":
         yield {}
     elif preset == "default":
-        yield {"n_neighbors": "auto"} if "n_neighbors" in known else {}
+        own_fairness = method in DEFAULT_FAIRNESS and "fairness" in known
+        yield alike | ({"fairness": DEFAULT_FAIRNESS[method]} if own_fairness else {})
     elif preset == "paper":
         shared = known.keys() - {"fairness", "n_init"}
         settings = {name: value for name, value in PAPER_FEATURES.items() if name in shared}
@@ -159,7 +166,7 @@ def settings_of(
         own = BEST_PARAMETERS[method]
         for factor, rate, *values in itertools.product(BEST_WEIGHT_DECAYS, BEST_LEARNING_RATES, *own.values()):
             decay = round(factor * suitable_decay, 4)
-            yield {"weight_decay": decay, "learning_rate": rate, **dict(zip(own, values, strict=True))}
+            yield alike | {"weight_decay": decay, "learning_rate": rate, **dict(zip(own, values, strict=True))}
 
 
 def run_trials(

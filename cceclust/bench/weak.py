@@ -27,6 +27,8 @@ from cceclust.training.objectives import Objective
 __all__ = ["METHODS", "WeakResult", "compare_weak", "draw_labels"]
 
 N_NEIGHBORS = 10
+# The paper's λ.
+FAIRNESS = 100.0
 
 
 class BesideClusterer(CCEClassifier):
@@ -35,7 +37,8 @@ class BesideClusterer(CCEClassifier):
     def __init__(
         self, clusterer: SoftmaxClusterer, *, n_neighbors: int = 0, n_init: int = 2, random_state: int | None = None
     ) -> None:
-        super().__init__(n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
+        # The classifier's plans decide λ of collision cross-entropy; the other losses have their own.
+        super().__init__(fairness=FAIRNESS, n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
         self.clusterer = clusterer
 
     def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:

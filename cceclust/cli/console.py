@@ -18,16 +18,27 @@ __all__ = ["print_error", "print_json", "results", "show_warnings_as_lines", "ta
 
 def results() -> Console:
     """Return the console for results. What comes from users or files is no markup: wrap it in ``rich.text.Text``."""
-    from rich.console import Console
-
-    return Console(file=sys.stdout, highlight=False, emoji=False)
+    return harmless_console(file=sys.stdout)
 
 
 def messages() -> Console:
     """Return the console for progress, warnings and errors."""
-    from rich.console import Console
+    return harmless_console(file=sys.stderr, soft_wrap=True)
 
-    return Console(file=sys.stderr, highlight=False, emoji=False, soft_wrap=True)
+
+def harmless_console(**options: Any) -> Console:
+    """Return a console that shows no text as it is that could steer the terminal."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    from cceclust.text import printable
+
+    class HarmlessConsole(Console):
+        def render(self, *arguments: Any, **settings: Any) -> Iterator[Segment]:
+            for segment in super().render(*arguments, **settings):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    return HarmlessConsole(highlight=False, emoji=False, **options)
 
 
 def print_error(message: str) -> None:
@@ -51,11 +62,14 @@ def show_warnings_as_lines() -> Iterator[None]:
 def print_json(data: Any) -> None:
     """Print plain values, dataclasses and NumPy values as JSON; NaN and infinity become null."""
     from cceclust.files.provenance import as_plain_value
+    from cceclust.text import UNPRINTABLE
 
     if sys.stdout is None:
         # Closed by whoever started the command.
         return
-    sys.stdout.write(json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False)
+    # Programs read it back as it was; a terminal sees only the escape.
+    sys.stdout.write(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
     # A full disk should be noticed here, not while the interpreter shuts down.
     sys.stdout.flush()
 

@@ -15,6 +15,7 @@ from cceclust.cli.options import (
     INPUT_PANEL,
     OUTPUT_PANEL,
     ForceOption,
+    FullPathsOption,
     ImageDatasetOption,
     ImageLabelsOption,
     ImagesArgument,
@@ -51,10 +52,19 @@ def extract(
     backbone: Annotated[
         str,
         typer.Option(
-            help="resnet18, resnet50, resnet50-v1 (strides as in Keras), or a .pt2 file saved by torch.export.",
+            help="resnet18, resnet50, resnet50-v1 (strides as in Keras), or a .pt2 file saved by torch.export, which "
+            "needs --trust.",
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = "resnet50",
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust",
+            help="Load a .pt2 file although it is a program, which can do on this machine whatever you can.",
+            rich_help_panel=NETWORK_PANEL,
+        ),
+    ] = False,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -84,6 +94,7 @@ def extract(
         bool,
         typer.Option("--restart", help="Start over, not where an earlier run stopped.", rich_help_panel=OUTPUT_PANEL),
     ] = False,
+    full_paths: FullPathsOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -111,6 +122,8 @@ def extract(
             on_error=on_error,
             restart=restart,
             force=force,
+            full_paths=full_paths,
+            trust=trust,
             progress=report_to(bar),
         )
     warn_of_skipped(extraction)

@@ -12,7 +12,7 @@ from cceclust.cli.options import LARGEST_SEED, DatasetOption, FeaturesArgument, 
 
 def neighbors(
     features: FeaturesArgument,
-    n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours a row.")] = 10,
+    n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours of each row.")] = 10,
     components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 256,
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="Decides the samples that components and cells are found on.")

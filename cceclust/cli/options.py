@@ -18,6 +18,7 @@ __all__ = [
     "DatasetOption",
     "FeaturesArgument",
     "ForceOption",
+    "FullPathsOption",
     "ImageDatasetOption",
     "ImageLabelsOption",
     "ImagesArgument",
@@ -97,6 +98,12 @@ FeaturesArgument = Annotated[
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", "-f", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
+]
+FullPathsOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-paths", help="Keep absolute paths of this machine, not only names.", rich_help_panel=OUTPUT_PANEL
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL)]
 QuietOption = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from cceclust.cli.options import (
     OUTPUT_PANEL,
     DatasetOption,
     ForceOption,
+    FullPathsOption,
     JsonOption,
     LabelsDatasetOption,
     MemoryOption,
@@ -42,6 +43,7 @@ def predict(
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
+    full_paths: FullPathsOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -50,19 +52,20 @@ def predict(
 
     What the model was fitted to gets the same labels again.
     """
+    output: dict[str, Any] = {"out": out, "force": force, "full_paths": full_paths}
     if model.is_dir():
         if memory is not None:
             raise typer.BadParameter("a run reads its images into memory", param_hint="--memory")
         from cceclust.torch.runs import predict_images_file
 
         clusters, written = predict_images_file(
-            model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset
+            model, features, dataset=dataset, labels_dataset=labels_dataset, **output
         )
     else:
         from cceclust.clustering import predict_file
 
         clusters, written = predict_file(
-            model, features, out=out, force=force, dataset=dataset, labels_dataset=labels_dataset, memory=memory
+            model, features, dataset=dataset, labels_dataset=labels_dataset, memory=memory, **output
         )
     summary = summarize(clusters, [written])
     if as_json:

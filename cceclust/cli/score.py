@@ -37,6 +37,12 @@ def score(
             rich_help_panel=INPUT_PANEL,
         ),
     ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="The features, for the silhouette; by default looked for beside CLUSTERS.", rich_help_panel=INPUT_PANEL
+        ),
+    ] = None,
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,7 +60,7 @@ def score(
         raise typer.BadParameter(
             "names labels inside a file: give the file with --labels", param_hint="--labels-dataset"
         )
-    scores = score_file(file, labels=labels, labels_dataset=labels_dataset)
+    scores = score_file(file, labels=labels, labels_dataset=labels_dataset, features=features)
     if as_json:
         print_json(scores)
     else:

@@ -159,6 +159,7 @@ class CCEClusterer(SoftmaxClusterer):
         max_epochs: int | Literal["auto"] = "auto",
         tol: float = 1e-4,
         standardize: bool = True,
+        scale: Literal["auto", "overall", "columns"] = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -180,6 +181,7 @@ class CCEClusterer(SoftmaxClusterer):
         self.max_epochs = max_epochs
         self.tol = tol
         self.standardize = standardize
+        self.scale = scale
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

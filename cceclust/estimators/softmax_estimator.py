@@ -88,6 +88,7 @@ class SoftmaxEstimator(BaseEstimator):
             self.modularity_ = float(fit.choice.modularities[fit.choice.best])
             self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
+        self.columns_scaled_, self.outlier_score_ = fit.columns_scaled, fit.outlier_scores
         self.problems_ = fit.problems
         self._standardization = fit.standardization
         self._pieces: PieceTrainer | None = None

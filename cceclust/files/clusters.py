@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cceclust.files.hdf5 import write_column, writing_hdf5
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import by_ending
 from cceclust.files.stored import load_column, stored_file
+from cceclust.text import as_cell, without_folders
 
 __all__ = ["Clusters", "clusters_writer", "read_clusters", "write_clusters"]
 
@@ -69,8 +70,9 @@ class Clusters:
             raise InputError(f"labels have shape {self.labels.shape}; expected one for each row")
         for name in ("probabilities", "true_labels", "paths"):
             column = getattr(self, name)
-            if column is not None and len(column) != len(self.labels):
-                raise InputError(f"{len(column)} {name} for {len(self.labels)} labels; expected one for each row")
+            if column is not None and column.shape[:1] != self.labels.shape:
+                n_values = column.shape[0] if column.ndim else "no column of"
+                raise InputError(f"{n_values} {name} for {len(self.labels)} labels; expected one for each row")
 
     @property
     def named_labels(self) -> NDArray[Any]:
@@ -90,7 +92,7 @@ ARRAYS = ("labels", "probabilities", "true_labels", "paths", "loss_curves", "los
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
-def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
+def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False, full_paths: bool = False) -> None:
     """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, class, confidence) or ``.npy`` (labels).
 
     Parameters
@@ -101,6 +103,8 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
         What to write.
     force : bool
         Overwrite an existing file.
+    full_paths : bool
+        Keep absolute paths in what the file says about its origin, instead of names.
 
     Examples
     --------
@@ -114,6 +118,11 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
     """
     write = clusters_writer(path)
     check_numbers(clusters)
+    # How long a fit took is no part of its result: equal fits make equal files.
+    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "seconds"}
+    clusters = replace(clusters, diagnostics=diagnostics)
+    if not full_paths:
+        clusters = replace(clusters, **{name: without_folders(getattr(clusters, name)) for name in MAPPINGS})
     with replacing(path, force=force) as part:
         write(part, clusters)
 
@@ -187,7 +196,7 @@ def write_csv(path: Path, clusters: Clusters) -> None:
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
 
 
 def write_npy(path: Path, clusters: Clusters) -> None:

@@ -22,8 +22,8 @@ CPU_SECONDS = 1
 BYTES_A_CPU_SECOND = 10_000_000
 SPARE_BYTES = 1 << 29
 OUT_OF_MEMORY = 77
-# The files that a child has lived through, by device, number, size and time of their last change.
-SURVIVED: set[tuple[int, int, int, int]] = set()
+# What came of each file, by device, number, size and time of its last change: what it did to the child, or nothing.
+KNOWN: dict[tuple[int, int, int, int], str] = {}
 
 
 def let_a_child_read_first(path: Path, read: Callable[[Path], None]) -> None:
@@ -34,24 +34,28 @@ def let_a_child_read_first(path: Path, read: Callable[[Path], None]) -> None:
     """
     status = path.stat()
     key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    if sys.platform != "linux" or key in SURVIVED:
-        return
+    if sys.platform == "linux" and key not in KNOWN:
+        KNOWN[key] = fate_of_a_child(path, read, status.st_size)
+    if KNOWN.get(key):
+        raise FileContentError(f"{path} is damaged: reading it {KNOWN[key]}")
+
+
+def fate_of_a_child(path: Path, read: Callable[[Path], None], n_bytes: int) -> str:
+    """Return what reading does to a child process; nothing if it survives."""
     with warnings.catch_warnings():
         # Forking beside other threads is harmless here: the child only reads, and h5py hands HDF5's lock on to it.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        read_and_die(path, read, status.st_size)
+        read_and_die(path, read, n_bytes)
     try:
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except BaseException:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
-    if ended != 0:
-        reason = {-signal.SIGXCPU: "takes too long", OUT_OF_MEMORY: "fills the memory"}.get(ended, "crashes")
-        raise FileContentError(f"{path} is damaged: reading it {reason}")
-    SURVIVED.add(key)
+    fates = {0: "", -signal.SIGXCPU: "takes too long", OUT_OF_MEMORY: "fills the memory"}
+    return fates.get(ended, "crashes")
 
 
 def read_and_die(path: Path, read: Callable[[Path], None], n_bytes: int) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.reading import by_ending, listed, reading, refuse_what_is_no_file
 from cceclust.files.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
+from cceclust.text import from_cell
 
 __all__ = ["label_column", "parse", "read_cells", "read_label_file", "table_rows"]
 
@@ -121,7 +122,7 @@ def read_cells(path: Path) -> list[list[str]]:
 
 def table_rows(lines: list[list[str]], path: Path) -> list[list[str]]:
     """Return the lines below the header that are not empty, if each has a cell for every column."""
-    rows = [[cell.strip() for cell in line] for line in lines[1:] if line]
+    rows = [[from_cell(cell.strip()) for cell in line] for line in lines[1:] if line]
     for number, line in enumerate(rows, 2):
         if len(line) != len(lines[0]):
             raise FileContentError(f"{path}: line {number} has {len(line)} cells, its header {len(lines[0])}")

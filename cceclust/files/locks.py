@@ -50,9 +50,11 @@ def locked(lock_file: Path, target: Path, *, held_is_fine: bool = False) -> Iter
         yield True
     finally:
         HELD.discard(key)
-        # Removed while it is held: whoever opened it before finds it gone and tries again.
-        key[0].unlink(missing_ok=True)
-        os.close(descriptor)
+        try:
+            # Removed while it is held: whoever opened it before finds it gone and tries again.
+            key[0].unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
 
 
 def take(lock_file: Path, target: Path) -> int | None:

@@ -20,6 +20,7 @@ from cceclust.files.atomic import replacing
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import by_ending, reading
 from cceclust.files.stored import load_column, open_safetensors
+from cceclust.text import without_folders
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
@@ -69,7 +70,7 @@ class Model:
         return digest.hexdigest()[:32]
 
 
-def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
+def write_model(path: str | Path, model: Model, *, force: bool = False, full_paths: bool = False) -> None:
     """Write a model file.
 
     Parameters
@@ -80,6 +81,8 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
         What to write.
     force : bool
         Overwrite an existing file.
+    full_paths : bool
+        Keep absolute paths in what the file says about its origin, instead of names.
 
     Examples
     --------
@@ -97,8 +100,10 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     metadata = {
         **stamp("model"),
         "model_id": model.id,
-        "parameters": to_json(model.parameters),
-        "provenance": to_json(model.provenance),
+        **{
+            name: to_json(values if full_paths else without_folders(values))
+            for name, values in (("parameters", model.parameters), ("provenance", model.provenance))
+        },
     }
     with replacing(path, force=force) as part:
         part.write_bytes(in_fixed_order(save(tensors, metadata)))

@@ -50,8 +50,17 @@ def write_neighbors(
     with replacing(target, force=True) as part:
         shutil.copyfile(target, part)
         with h5py.File(part, "r+") as file:
-            if "neighbors" in file:
-                del file["neighbors"]
-            graph = file.create_dataset("neighbors", data=neighbors, track_times=False)
-            if dataset is not None:
-                graph.attrs["dataset"] = dataset.strip("/")
+            earlier = file.get("neighbors")
+            if isinstance(earlier, h5py.Dataset) and (earlier.shape, earlier.dtype) == (
+                neighbors.shape,
+                neighbors.dtype,
+            ):
+                # In its place, so that the same graph makes the same file however often it is written.
+                graph = earlier
+                graph[...] = neighbors
+            else:
+                file.pop("neighbors", None)
+                graph = file.create_dataset("neighbors", data=neighbors, track_times=False)
+            name = None if dataset is None else dataset.strip("/")
+            if name is not None and graph.attrs.get("dataset") != name:
+                graph.attrs["dataset"] = name

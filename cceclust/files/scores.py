@@ -40,7 +40,13 @@ class FileScores:
     without_labels: LabelFreeScores
 
 
-def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dataset: str | None = None) -> FileScores:
+def score_file(
+    path: str | Path,
+    *,
+    labels: str | Path | None = None,
+    labels_dataset: str | None = None,
+    features: str | Path | None = None,
+) -> FileScores:
     """Judge the clusters in a file.
 
     Parameters
@@ -51,6 +57,8 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
         A file with the true labels, by default those in the cluster file.
     labels_dataset : str, optional
         Name of the true labels inside that file.
+    features : str or Path, optional
+        The features that were clustered, for the silhouette; by default looked for beside the clusters.
 
     Returns
     -------
@@ -70,12 +78,13 @@ def score_file(path: str | Path, *, labels: str | Path | None = None, labels_dat
         clusters.true_labels = read_label_file(labels, column=labels_dataset)
     elif labels_dataset is not None:
         raise InputError(f"labels_dataset={labels_dataset!r} names labels inside a file: give the file with --labels")
-    features = open_features_of(clusters, path)
+    dataset = clusters.provenance.get("dataset") or None
+    opened = open_features_of(clusters, path) if features is None else open_features(features, dataset=dataset)
     try:
-        without_labels = score_without_truth(clusters, features)
+        without_labels = score_without_truth(clusters, opened)
     finally:
-        if features is not None:
-            features.close()
+        if opened is not None:
+            opened.close()
     truth = clusters.true_labels
     return FileScores(
         str(path), None if truth is None else score_clusters(truth, clusters.named_labels), without_labels
@@ -96,20 +105,24 @@ def read_any_clusters(path: Path) -> Clusters:
 
 
 def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
-    """Open the features that were clustered, if they are still where the cluster file at ``path`` says."""
+    """Open the features that were clustered, if they lie beside the cluster file at ``path``.
+
+    Its word on where they are counts only for their name: it may be from somebody else, and must not make us open
+    files elsewhere.
+    """
     stated = clusters.provenance.get("features")
     if not isinstance(stated, str):
         return None
-    for candidate in (Path(stated), path.parent / stated, path.parent / Path(stated).name):
-        if not candidate.is_file():
-            continue
-        try:
-            features = open_features(candidate, dataset=clusters.provenance.get("dataset") or None)
-        except (FileError, InputError):
-            continue
-        if features.n_samples == len(clusters.labels):
-            return features
-        features.close()
+    file = path.parent / Path(stated).name
+    if not file.is_file() or not file.resolve().is_relative_to(path.parent.resolve()):
+        return None
+    try:
+        features = open_features(file, dataset=clusters.provenance.get("dataset") or None)
+    except (FileError, InputError):
+        return None
+    if features.n_samples == len(clusters.labels):
+        return features
+    features.close()
     return None
 
 

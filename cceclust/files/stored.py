@@ -165,7 +165,9 @@ def open_hdf5_arrays(path: Path) -> StoredFile:
     """List the datasets of an HDF5 file."""
     file = open_hdf5(path)
     try:
-        return StoredFile(hdf5_arrays(file), plain_attributes(file.attrs), file.close)
+        # In the order in which the child has read: what it did not come to must not be read before what stopped it.
+        attributes = plain_attributes(file.attrs)
+        return StoredFile(hdf5_arrays(file), attributes, file.close)
     except BaseException:
         file.close()
         raise

@@ -19,6 +19,7 @@ raises the loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,8 @@ class AlternatingDirectionSolver:
            [0. , 1. ]])
     """
 
+    starts_afresh: ClassVar[bool] = False
+
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
     max_iter: int = 1000
@@ -88,6 +91,7 @@ class AlternatingDirectionSolver:
         workspace: tuple[FloatArray, FloatArray],
         losses: npt.NDArray[np.float64],
         iterations: npt.NDArray[np.int64],
+        gaps: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Lower the loss over the pseudo-labels of every restart, in place."""
         alternating_direction_stack(

@@ -12,6 +12,7 @@ SeLa takes the largest entry of each row as a one-hot label; the soft solution i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,8 @@ class OptimalTransportSolver:
            [0., 1.]])
     """
 
+    starts_afresh: ClassVar[bool] = True
+
     prior: npt.ArrayLike | None = None
     sharpness: float = 25.0
     one_hot: bool = False
@@ -87,6 +90,7 @@ class OptimalTransportSolver:
         workspace: tuple[FloatArray, FloatArray],
         losses: npt.NDArray[np.float64],
         iterations: npt.NDArray[np.int64],
+        gaps: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Replace the pseudo-labels of every restart by balanced ones."""
         sinkhorn_stack(

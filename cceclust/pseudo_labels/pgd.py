@@ -13,13 +13,14 @@ for many points at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
+from cceclust.pseudo_labels.duality import label_gaps
 from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
@@ -67,6 +68,8 @@ class PGDSolver:
     True
     """
 
+    starts_afresh: ClassVar[bool] = False
+
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
     loss: Literal["cce+", "cce"] = "cce+"
@@ -95,14 +98,17 @@ class PGDSolver:
         workspace: tuple[FloatArray, FloatArray],
         losses: npt.NDArray[np.float64],
         iterations: npt.NDArray[np.int64],
+        gaps: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Lower the loss over the pseudo-labels of every restart, in place."""
+        prior = uniform_unless_given(self.prior, probabilities.shape[1])
+        fairness = float(self.fairness)
         pgd_stack(
             probabilities,
             pseudo_labels,
-            uniform_unless_given(self.prior, probabilities.shape[1]),
+            prior,
             weights,
-            float(self.fairness),
+            fairness,
             self.loss == "cce+",
             float(self.step_size),
             self.max_iter,
@@ -111,6 +117,8 @@ class PGDSolver:
             losses,
             iterations,
         )
+        if gaps is not None and self.loss == "cce+":
+            label_gaps(probabilities, pseudo_labels, prior, weights, fairness, gaps)
 
 
 @kernel

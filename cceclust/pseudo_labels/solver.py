@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,16 @@ class PseudoLabels(NamedTuple):
         Whether the tolerance was met before the iterations ran out.
     loss_curve : array (iterations + 1,), or a list of them, or None
         The loss at the start and after every iteration, if asked for.
+    gap : float, or array (n_restarts,), or None
+        How far the loss is above its minimum, at most; known for L_CCE+ alone. The exact solver measures it before its
+        labels are rounded to float32.
     """
 
     pseudo_labels: FloatArray
     iterations: int | npt.NDArray[np.int64]
     converged: bool | npt.NDArray[np.bool_]
     loss_curve: npt.NDArray[np.float64] | list[npt.NDArray[np.float64]] | None
+    gap: float | npt.NDArray[np.float64] | None = None
 
 
 class Solver(Protocol):
@@ -43,8 +47,13 @@ class Solver(Protocol):
     `solve` works in place on a K-major stack: `probabilities` and `pseudo_labels` have shape
     (n_restarts, n_clusters, n_points), the same type, float32 or float64, and are C-contiguous. `pseudo_labels` holds
     the start and then the result. `weights` (n_points,) have that type too and sum to 1. `workspace` comes from
-    the method of this name, one for each thread. `losses` and `iterations` (n_restarts,) are filled.
+    the method of this name, one for each thread. `losses` and `iterations` (n_restarts,) are filled, and so are `gaps`
+    (n_restarts,), if given, by solvers that can bound how far the losses are above the minimum.
+
+    A solver that sets `starts_afresh` does not go on from the labels that it is given.
     """
+
+    starts_afresh: ClassVar[bool]
 
     @property
     def max_iter(self) -> int:
@@ -61,6 +70,7 @@ class Solver(Protocol):
         workspace: Any,
         losses: npt.NDArray[np.float64],
         iterations: npt.NDArray[np.int64],
+        gaps: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Replace the pseudo-labels of every restart by better ones."""
 
@@ -108,7 +118,8 @@ def solve_pseudo_labels(
     stack = _to_cluster_major(sigma)
     labels = _to_cluster_major(start.astype(sigma.dtype, copy=False))
     first = labels.copy() if return_loss_curve else labels
-    _, iterations = _run(solver, stack, labels, weights)
+    gaps = np.full(len(stack), np.nan)
+    _, iterations = _run(solver, stack, labels, weights, gaps)
 
     curves = None
     if return_loss_curve:
@@ -118,9 +129,16 @@ def solve_pseudo_labels(
         ]
     result = np.ascontiguousarray(labels.transpose(0, 2, 1)).reshape(sigma.shape)
     converged = iterations < solver.max_iter
+    known = not np.isnan(gaps).any()
     if sigma.ndim == 3:
-        return PseudoLabels(result, iterations, converged, curves)
-    return PseudoLabels(result, int(iterations[0]), bool(converged[0]), curves[0] if curves else None)
+        return PseudoLabels(result, iterations, converged, curves, gaps if known else None)
+    return PseudoLabels(
+        result,
+        int(iterations[0]),
+        bool(converged[0]),
+        curves[0] if curves else None,
+        float(gaps[0]) if known else None,
+    )
 
 
 def _to_cluster_major(rows: FloatArray) -> FloatArray:
@@ -130,22 +148,27 @@ def _to_cluster_major(rows: FloatArray) -> FloatArray:
 
 
 def _run(
-    solver: Solver, stack: FloatArray, labels: FloatArray, weights: FloatArray
+    solver: Solver,
+    stack: FloatArray,
+    labels: FloatArray,
+    weights: FloatArray,
+    gaps: npt.NDArray[np.float64] | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     n_restarts, n_clusters, n_points = stack.shape
     losses = np.empty(n_restarts)
     iterations = np.empty(n_restarts, np.int64)
     workspace = solver.workspace(n_clusters, n_points, stack.dtype)
-    solver.solve(stack, labels, weights, workspace, losses, iterations)
+    solver.solve(stack, labels, weights, workspace, losses, iterations, gaps)
     return losses, iterations
 
 
 def _loss_curve(
     solver: Solver, stack: FloatArray, labels: FloatArray, weights: FloatArray, n_iterations: int
 ) -> npt.NDArray[np.float64]:
-    """Repeat a solution one iteration at a time; the solvers keep nothing else between iterations."""
+    """Repeat a solution one iteration at a time, or with one more each time by a solver that starts afresh."""
     curve = np.empty(n_iterations + 1)
     for done in range(n_iterations + 1):
-        single = dataclasses.replace(solver, max_iter=min(done, 1), tol=0.0)  # type: ignore[type-var]
+        count = done if solver.starts_afresh else min(done, 1)
+        single = dataclasses.replace(solver, max_iter=count, tol=0.0)  # type: ignore[type-var]
         curve[done] = _run(single, stack, labels, weights)[0][0]
     return curve

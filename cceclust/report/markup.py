@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from html import escape
+import html
+
+from cceclust.text import printable
 
 __all__ = ["Html", "card", "data_uri", "element", "facts_table", "number", "percent", "table"]
 
@@ -12,6 +14,11 @@ VOID_ELEMENTS = frozenset({"col", "img", "link", "meta"})
 
 class Html(str):
     """Text that is markup already; any other string is escaped when it is put into an element."""
+
+
+def escape(text: str) -> str:
+    """Return text as it goes into a page: nothing in it is markup, and nothing changes how it is shown."""
+    return html.escape(printable(text))
 
 
 def element(tag: str, *children: str, **attributes: str | float | bool | None) -> Html:

@@ -20,6 +20,7 @@ from cceclust.report.markup import Html, card, element, facts_table, number, per
 from cceclust.report.point_map import point_map
 from cceclust.report.summary import Summary, summarize
 from cceclust.report.thumbnails import ImageFinder, thumbnails
+from cceclust.text import without_folders
 from cceclust.version import __version__
 
 __all__ = ["write_report"]
@@ -34,6 +35,8 @@ def write_report(
     *,
     force: bool = False,
     features: FeatureFile | None = None,
+    images: str | Path | None = None,
+    full_paths: bool = False,
 ) -> None:
     """Write a report on a clustering: one static HTML file that needs no other file and no network.
 
@@ -46,8 +49,13 @@ def write_report(
     force : bool
         Overwrite an existing file.
     features : FeatureFile, optional
-        The features that were clustered, for the silhouette and to find their images. By default they are looked for
-        where the clustering says they were.
+        The features that were clustered, for the silhouette and the paths of their images. By default they are looked
+        for beside the clusters.
+    images : str or Path, optional
+        The folder, or archive, that images are taken from; by default the folder of the clusters. Images elsewhere are
+        counted and not opened, wherever paths and links lead.
+    full_paths : bool
+        Show absolute paths of this machine, not only names.
 
     Examples
     --------
@@ -73,14 +81,17 @@ def write_report(
             files.callback(features.close if features is not None else lambda: None)
         inputs = [source, None if features is None else features.path]
         refuse_inputs([target], [path for path in inputs if path is not None])
-        html = page(summarize(clusters, features), source, features, (source or target).parent)
+        folder = (source or target).parent
+        finder = ImageFinder(folder if images is None else Path(images), [folder, Path()])
+        html = page(summarize(clusters, features), source, features, finder, full_paths=full_paths)
         with replacing(target, force=force) as part:
             part.write_text(html, encoding="utf-8")
 
 
-def page(summary: Summary, source: Path | None, features: FeatureFile | None, folder: Path) -> str:
+def page(
+    summary: Summary, source: Path | None, features: FeatureFile | None, finder: ImageFinder, *, full_paths: bool
+) -> str:
     """Return the whole page."""
-    folders = [Path(), folder] + ([features.path.parent] if features is not None else [])
     parts = [
         key_figures(summary),
         warnings_of(summary),
@@ -88,8 +99,8 @@ def page(summary: Summary, source: Path | None, features: FeatureFile | None, fo
         point_map(summary, features),
         element("div", cluster_sizes(summary), class_scores(summary), class_="columns"),
         confusion_matrix(summary),
-        thumbnails(summary, ImageFinder(folders)),
-        origins(summary.clusters),
+        thumbnails(summary, finder),
+        origins(summary.clusters, full_paths=full_paths),
     ]
     name = Path(str(summary.clusters.provenance.get("features") or source or "")).name
     title = f"Clusters of {name}" if name else "Clusters"
@@ -136,11 +147,13 @@ def warnings_of(summary: Summary) -> Html:
     return element("ul", *(element("li", message) for message in messages), class_="warnings", role="note")
 
 
-def origins(clusters: Clusters) -> Html:
+def origins(clusters: Clusters, *, full_paths: bool) -> Html:
     """Tabulate how the clustering came about."""
-    # Warnings stand on top of the page already.
-    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "warnings"}
+    # Warnings stand on top of the page already, and the time taken is no part of the result.
+    diagnostics = {name: value for name, value in clusters.diagnostics.items() if name not in ("warnings", "seconds")}
     groups = {"Parameters": clusters.parameters, "Diagnostics": diagnostics, "Provenance": clusters.provenance}
+    if not full_paths:
+        groups = without_folders(groups)
     tables = [
         facts_table(
             title, {name.replace("_", " "): as_text(value) for name, value in facts.items() if value is not None}

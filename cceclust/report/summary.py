@@ -68,7 +68,7 @@ def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
     for name in ("true_labels", "paths"):
         column = getattr(clusters, name)
         if column is not None and len(column) != n_rows:
-            raise InputError(f"{len(column):,} {name} for {n_rows:,} clustered rows; expected one a row")
+            raise InputError(f"{len(column):,} {name} for {n_rows:,} clustered rows; expected one for each")
     if features is not None and features.n_samples != n_rows:
         raise InputError(
             f"{features.path} has {features.n_samples:,} rows, the clustering {n_rows:,}; is it another's?"

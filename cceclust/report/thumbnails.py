@@ -28,41 +28,58 @@ TRIES_FOR_AN_IMAGE = 3
 
 
 class ImageFinder:
-    """Finds images by the paths that a feature file holds, which may be relative to one of several folders.
+    """Finds images by the paths that a file holds, which somebody else may have written.
+
+    Only regular files inside one folder are opened, wherever links lead: a report is meant to be shared, and must not
+    show what its reader was not given.
 
     Parameters
     ----------
-    folders : sequence of Path
-        Where to look for relative paths.
+    root : Path
+        The folder, or the archive, that images are taken from.
+    bases : sequence of Path
+        The folders that relative paths may count from.
+
+    Attributes
+    ----------
+    n_outside : int
+        How many images were asked for and not opened because they lie elsewhere.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
+    def __init__(self, root: Path, bases: Sequence[Path] = ()) -> None:
+        self.root = root.resolve()
+        self.n_outside = 0
+        self._bases = [root, *bases]
         self._archives: dict[Path, tuple[ImageCollection, dict[str, int]]] = {}
 
     def read(self, path: str) -> NDArray[np.uint8] | None:
         """Return the pixels of an image file or of a member of an archive; None if it cannot be read."""
+        is_outside = False
         try:
-            for folder in self._folders:
-                place = folder / path
-                if place.is_file():
-                    return decode(place, str(place))
-                archive = next((parent for parent in place.parents if parent.is_file()), None)
-                if archive is not None:
-                    return self._read_member(archive, place.as_posix())
+            for base in self._bases:
+                place = (base / path).resolve()
+                file = next((parent for parent in (place, *place.parents) if parent.is_file()), None)
+                if file is not None and file.is_relative_to(self.root):
+                    return decode(file, file.name) if file == place else self._read_member(file, place)
+                is_outside = is_outside or file is not None
         except MissingExtraError:
             raise
-        # ValueError: a path with a null byte is none.
-        except (FileError, OSError, ValueError):
+        # ValueError: a path with a null byte is none; RuntimeError: links that lead to themselves.
+        except (FileError, OSError, ValueError, RuntimeError):
             return None
+        self.n_outside += is_outside
         return None
 
-    def _read_member(self, archive: Path, name: str) -> NDArray[np.uint8] | None:
+    def _read_member(self, archive: Path, place: Path) -> NDArray[np.uint8] | None:
+        # Nothing but an archive: a list of paths would lead out of the folder again.
+        if archive.suffix.lower() not in (".zip", ".tar"):
+            return None
         if archive not in self._archives:
             images = open_images(archive)
             names = [] if images.paths is None else images.paths.tolist()
             self._archives[archive] = images, {name: index for index, name in enumerate(names)}
         images, index_of = self._archives[archive]
+        name = place.as_posix()
         return images.read(index_of[name]) if name in index_of else None
 
 
@@ -79,14 +96,21 @@ def thumbnails(summary: Summary, finder: ImageFinder) -> Html:
         note = "Not shown, because reading images needs Pillow: pip install 'cceclust[report]'"
         return card("Images", note=note, wide=True, anchor="images")
     found = [group for group in groups if group]
+    outside = ""
+    if finder.n_outside:
+        outside = (
+            f" {finder.n_outside:,} images were not opened, because they lie outside of the folder {finder.root.name}; "
+            "cceclust report --images FOLDER shows those of another."
+        )
     if not found:
-        note = f"None of the images could be opened; the first was looked for at {paths[0]}."
-        return card("Images", note=note, wide=True, anchor="images")
+        note = f"None of the images could be opened; the first should be {paths[0]}."
+        return card("Images", note=note + outside, wide=True, anchor="images")
     note = "Images that the head is surest and least sure about; the number is the confidence."
     if summary.confidence is None:
         note = "The first images of every cluster."
     if len(shown) < np.count_nonzero(summary.sizes):
         note += f" The {len(shown)} largest clusters are shown."
+    note += outside
     return card("Images", element("div", *found, class_="galleries"), note=note, wide=True, anchor="images")
 
 

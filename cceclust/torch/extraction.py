@@ -26,6 +26,7 @@ from cceclust.files.extraction_journal import (
 from cceclust.files.features import check_features_name, open_features
 from cceclust.files.images import ImageCollection
 from cceclust.files.provenance import stamp
+from cceclust.text import without_folders
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
 from cceclust.torch.weights import Backbone, load_backbone
@@ -76,6 +77,7 @@ def extract_features(
     *,
     backbone: str | Path = "resnet50",
     weights: str | Path | None = None,
+    trust: bool = False,
     size: int = 224,
     device: str = "auto",
     precision: str = "auto",
@@ -85,6 +87,7 @@ def extract_features(
     on_error: str = "skip",
     restart: bool = False,
     force: bool = False,
+    full_paths: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Extraction:
     """Write the features of images to a feature file.
@@ -98,7 +101,7 @@ def extract_features(
         See :func:`cceclust.files.images.open_images`.
     target : str or Path
         The ``.h5`` file to write.
-    backbone, weights : str or Path
+    backbone, weights, trust
         See :func:`cceclust.torch.weights.load_backbone`.
     size : int
         Side of the network's input in pixels.
@@ -107,7 +110,7 @@ def extract_features(
     precision : {"auto", "float32", "bfloat16", "float16"}
         What the network computes in; ``auto`` is float32 on the CPU and the faster half precision on a GPU.
     batch_size : int, optional
-        Images a batch; by default chosen for the device.
+        Images in a batch; by default chosen for the device.
     workers : int
         Processes that decode images ahead of the network; with 0 it waits for each batch. Does not change the result.
         A script that uses workers must be importable: keep its work under ``if __name__ == "__main__":``.
@@ -119,6 +122,8 @@ def extract_features(
         Start over instead of going on with, or keeping, what earlier runs did.
     force : bool
         Overwrite a file that was made from something else.
+    full_paths : bool
+        Keep the absolute path of the images in the file, not only its last name.
     progress : callable, optional
         Called with the number of images done and of all images: at the start and after every batch.
 
@@ -139,7 +144,7 @@ def extract_features(
     inputs = [*images.files, *(source for source in (backbone, weights) if source is not None)]
     # Whether the target may be replaced is known only when its settings are.
     with claiming([target], inputs=inputs, force=True):
-        network = load_backbone(backbone, weights, place)
+        network = load_backbone(backbone, weights, place, trust=trust)
         if network.size not in (None, size):
             raise InputError(f"{network.name} takes images of {network.size} px only; use --size {network.size}")
         batch_size = network.batch_size or batch_size or usual_batch_size(place)
@@ -153,7 +158,7 @@ def extract_features(
             "weights_sha256": network.weights_sha256,
             "image_size": size,
             "preprocessing": describe_preprocessing(size),
-            "input": as_utf8(images.source),
+            "input": as_utf8(images.source if full_paths else without_folders(images.source)),
             "input_count": len(images),
             "input_fingerprint": images.fingerprint(),
             "dtype": dtype,

@@ -30,6 +30,7 @@ from torch import nn
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files.atomic import refuse_inputs, replacing
 from cceclust.files.locks import locked
+from cceclust.files.models import in_fixed_order
 from cceclust.files.provenance import check_stamp, stamp
 from cceclust.files.reading import reading
 from cceclust.torch.deep import DeepTrainer
@@ -146,7 +147,7 @@ class RunFolder:
         """Write a network as safetensors; loading it runs no code."""
         tensors = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
         with replacing(self.model, force=True) as part:
-            part.write_bytes(save(tensors, {**stamp("network"), **metadata}))
+            part.write_bytes(in_fixed_order(save(tensors, {**stamp("network"), **metadata})))
 
     def read_model_metadata(self) -> dict[str, str]:
         """Read what the model says about itself."""

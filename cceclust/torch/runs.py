@@ -27,6 +27,7 @@ from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
 from cceclust.files.provenance import stamp
 from cceclust.presets import NORMALIZATIONS, PRESETS, RunSettings
+from cceclust.text import without_folders
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
 from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one
 from cceclust.torch.devices import resolve_device
@@ -58,7 +59,7 @@ class Run:
     clusters : Clusters
         The clusters of the images that could be read.
     history : list of EpochMetrics
-        One an epoch.
+        The metrics of each epoch.
     skipped : list of str
         The images that could not be read, and why.
     files : list of Path
@@ -128,10 +129,10 @@ def cluster_images(
     place = RunFolder(folder)
     config = {
         **stamp("run"),
-        **asdict(settings),
+        **without_folders(asdict(settings)),
         "n_clusters": n_clusters,
         "init_sha256": None if settings.init is None else sha256(Path(settings.init)),
-        "images": images.source,
+        "images": without_folders(images.source),
         "images_fingerprint": images.fingerprint(),
         "classes": None if labels is None else labels.names(n_clusters),
         "labels_sha256": None if labels is None else hashlib.sha256(labels.values.tobytes()).hexdigest(),
@@ -174,7 +175,11 @@ def cluster_images(
                 trainer.features(loaded.pixels),
                 labels=clusters.true_labels,
                 paths=clusters.paths,
-                attributes={"backbone": settings.network, "image_size": form.size, "input": images.source},
+                attributes={
+                    "backbone": settings.network,
+                    "image_size": form.size,
+                    "input": without_folders(images.source),
+                },
                 force=True,
             )
         place.write_model(trainer.network, {"network": settings.network, "n_clusters": str(n_clusters)})
@@ -224,6 +229,7 @@ def predict_images_file(
     *,
     out: Path | None = None,
     force: bool = False,
+    full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
 ) -> tuple[Clusters, Path]:
@@ -239,6 +245,8 @@ def predict_images_file(
         Where to write; by default ``*.clusters.h5`` beside the images.
     force : bool
         Overwrite a file that exists.
+    full_paths : bool
+        Keep absolute paths of this machine in the file, not only names.
 
     Returns
     -------
@@ -251,7 +259,7 @@ def predict_images_file(
     images = open_images(path, dataset=dataset, labels_dataset=labels_dataset)
     with claiming([out], inputs=[*images.files, *RunFolder(folder).files], force=force):
         clusters = predict_images(folder, images)
-        write_clusters(out, clusters, force=force)
+        write_clusters(out, clusters, force=force, full_paths=full_paths)
     return clusters, out
 
 
@@ -318,7 +326,12 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
             f"{n_clusters} clusters for {len(images):,} images in batches of {smallest_batch}; expected at least 2 "
             "and no more than a batch has images, since each batch is to hold all clusters"
         )
-    make_objective(settings.objective, **settings.objective_parameters)
+    objective = make_objective(settings.objective, **settings.objective_parameters)
+    if objective.n_neighbors and settings.init is None:
+        raise InputError(
+            f"objective {settings.objective!r} compares images that are neighbours by the features they have at "
+            "first, and random weights have none worth comparing; name a checkpoint as init=FILE"
+        )
     network = settings.network
     if network in ("auto", "resnet18"):
         size, is_grey = look_at(images)

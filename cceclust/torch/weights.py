@@ -100,7 +100,11 @@ class Backbone:
 
 
 def load_backbone(
-    backbone: str | Path = "resnet50", weights: str | Path | None = None, device: torch.device | str = "cpu"
+    backbone: str | Path = "resnet50",
+    weights: str | Path | None = None,
+    device: torch.device | str = "cpu",
+    *,
+    trust: bool = False,
 ) -> Backbone:
     """Build a network, ready for inference.
 
@@ -114,10 +118,18 @@ def load_backbone(
         ``.safetensors`` file. A ``.pt2`` file has its own.
     device : torch.device or str
         Where it shall run.
+    trust : bool
+        Load a ``.pt2`` file, which is a program: loading it can unpickle whatever it holds, and so run any code, and
+        running it calls whatever it names. Files of weights run nothing and need no trust.
     """
-    if str(backbone).endswith(".pt2"):
+    if str(backbone).lower().endswith(".pt2"):
         if weights is not None:
             raise InputError(f"{backbone} brings its own weights; leave out --weights (weights={str(weights)!r})")
+        if not trust:
+            raise InputError(
+                f"{backbone} is a program, which can run any code when it is loaded; if you trust who made it, repeat "
+                "the command with --trust (trust=True)"
+            )
         return load_exported(Path(backbone), torch.device(device))
     if backbone not in BACKBONES:
         raise InputError(f"backbone={str(backbone)!r}; expected one of {', '.join(BACKBONES)}, or a .pt2 file")

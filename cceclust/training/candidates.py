@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+FLOOR_NAME = "K-means"
+
+
 @dataclass(frozen=True)
 class HeadPlan:
     """How one head is trained.
@@ -132,6 +135,11 @@ class Choice:
     best: int
     agreement: float | None
     n_agreeing: int
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether K-means' own clusters were kept, as no other candidate is surely better."""
+        return self.names[self.best] == FLOOR_NAME
 
     @property
     def scores(self) -> dict[str, float]:
@@ -375,7 +383,7 @@ def choose_head(
         weights, biases = (
             np.concatenate([one, other]) for one, other in zip(heads.unstacked(), plain.unstacked(), strict=True)
         )
-        names += [f"graph partition {number + 1}" for number in range(len(partitions))] + ["K-means"]
+        names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
         labels, floor = labels_of(arena, weights, biases), len(names) - 1
     modularities = arena.modularities(labels)
     best = choose(labels, modularities, settings.n_clusters, floor=floor)
@@ -408,7 +416,7 @@ def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int)
     assert isinstance(rows, ArrayRows)
     standardization, weights = arena.space.standardization, arena.sample_weight
     matrix = (rows.matrix - standardization.mean) / rows.dtype.type(standardization.scale)
-    n_rows = max(choices.SAMPLE_PER_CLUSTER * n_clusters, choices.FLOOR_NUMBERS // rows.shape[1])
+    n_rows = max(choices.FLOOR_ROWS, choices.SAMPLE_PER_CLUSTER * n_clusters, choices.FLOOR_NUMBERS // rows.shape[1])
     kept = np.flatnonzero(weights > 0)
     sample = kept
     if len(kept) > n_rows:

@@ -96,11 +96,13 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Pre
 
 def find_problems(
     sizes: NDArray[Any],
-    prior: NDArray[Any],
+    prior: NDArray[Any] | None,
     mean_confidence: float,
     *,
     agreement: float | None,
     converged: bool,
+    n_candidates: int = 1,
+    n_agreeing: int | None = None,
     advice: Advice = HEAD_ADVICE,
 ) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful.
@@ -109,14 +111,16 @@ def find_problems(
     ----------
     sizes : ndarray of shape (n_clusters,)
         Number of rows in each cluster, or their weight.
-    prior : ndarray of shape (n_clusters,)
-        Expected part of each cluster.
+    prior : ndarray of shape (n_clusters,) or None
+        Expected part of each cluster; None if the data decide on it.
     mean_confidence : float
         Mean of the largest probability of each row.
     agreement : float or None
         Mean adjusted Rand index between the restarts.
     converged : bool
         Whether the loss had stopped falling.
+    n_candidates, n_agreeing : int
+        Number of candidates, and of those that found the chosen clusters.
     advice : Advice
         What to try.
 
@@ -128,17 +132,20 @@ def find_problems(
     """
     problems = []
     n_clusters, n_samples = len(sizes), sizes.sum()
-    empty = int(((sizes == 0) & (prior > 0)).sum())
-    tiny = int(((sizes > 0) & (sizes < choices.TINY_PART * prior * n_samples)).sum())
+    if prior is None:
+        empty, expected = int((sizes == 0).sum()), f"{choices.TINY_ROWS} rows"
+        tiny = (
+            int(((sizes > 0) & (sizes < choices.TINY_ROWS)).sum()) if n_samples > choices.TINY_ROWS * n_clusters else 0
+        )
+    else:
+        empty, expected = int(((sizes == 0) & (prior > 0)).sum()), f"{choices.TINY_PART:.0%} of the expected rows"
+        tiny = int(((sizes > 0) & (sizes < choices.TINY_PART * prior * n_samples)).sum())
     if empty:
         verb = "is" if empty == 1 else "are"
         problems.append(f"{empty} of {n_clusters} clusters {verb} empty; {advice.empty}")
     if tiny:
         verb = "holds" if tiny == 1 else "hold"
-        problems.append(
-            f"{tiny} of {n_clusters} clusters {verb} less than {choices.TINY_PART:.0%} of the expected rows; "
-            f"{advice.tiny}"
-        )
+        problems.append(f"{tiny} of {n_clusters} clusters {verb} less than {expected}; {advice.tiny}")
     if mean_confidence < 1 / n_clusters + choices.LOW_CONFIDENCE * (1 - 1 / n_clusters):
         problems.append(
             f"the mean confidence is {mean_confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the "
@@ -148,6 +155,11 @@ def find_problems(
         problems.append(
             f"the restarts disagree (mean pairwise ARI {agreement:.2f}): these clusters are one of many possible "
             "answers; try another number of clusters, more restarts, or better features"
+        )
+    elif n_agreeing == 1 and n_candidates >= choices.FEW_AGREE:
+        problems.append(
+            f"no other of {n_candidates} candidates found these clusters: look at a report before you rely on them, or "
+            "try another number of clusters"
         )
     if not converged:
         problems.append(STILL_FALLING)

@@ -30,7 +30,8 @@ from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.labels import Supervision, labelled_rows
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import ArrayRows, Rows, SparseRows
+from cceclust.training.robustness import distances_from_the_middle, outlier_scores, scaled_columns, without_far_rows
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
 from cceclust.training.selection import Evaluation, evaluate
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace, training_space
@@ -76,6 +77,10 @@ class Fit:
         What was done to the features before training.
     prediction : Prediction
         Labels and probabilities of all rows.
+    columns_scaled : bool
+        Whether each column was divided by its own deviation.
+    outlier_scores : ndarray of shape (n_samples,) or None
+        How much farther each row is from its neighbours than they are from theirs.
     problems : list of str
         What makes the clusters doubtful.
     search : KSearch or None
@@ -96,6 +101,8 @@ class Fit:
     n_components: int
     standardization: Standardization
     prediction: Prediction
+    columns_scaled: bool
+    outlier_scores: NDArray[np.float64] | None
     problems: list[str]
     search: KSearch | None = None
 
@@ -116,6 +123,8 @@ class Prepared:
         How many of them share pseudo-labels in training.
     arena : Arena or None
         Where candidates are judged.
+    columns : ndarray of shape (n_features,) or None
+        What each column was divided by first, if columns were scaled one by one.
     """
 
     space: TrainingSpace
@@ -123,6 +132,7 @@ class Prepared:
     neighbors: NDArray[np.intp] | None
     n_companions: int
     arena: Arena | None
+    columns: NDArray[np.float64] | None
 
 
 def fit_heads(
@@ -157,6 +167,9 @@ def fit_heads(
     on_epoch : callable, optional
         Called with an :class:`~cceclust.training.engine.EpochReport` after each epoch.
     """
+    n_far = 0
+    if settings.standardize and supervision is None:
+        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed)
     # Rows without a label that learn from labels alone only serve to measure the features.
     learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
     n_learning = int((learning > 0).sum())
@@ -207,7 +220,7 @@ def fit_heads(
             )
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
-        coef, intercept = finite_heads(prepared.space, weights, biases)
+        coef, intercept = finite_heads(prepared, weights, biases)
         prediction = predict_rows(coef, intercept, rows)
         loss = float(evaluation.losses[best])
         if choice is not None and partitions is not None:
@@ -227,14 +240,19 @@ def fit_heads(
     agreement = evaluation.agreement if choice is None else choice.agreement
     problems = [] if trained.converged else [STILL_FALLING]
     if make_objective:
-        # Where the data decide on the sizes, none is expected, but no cluster should be empty.
-        expected = prediction.shares(sample_weight) if settings.has_free_prior else plans[best].prior
         problems = find_problems(
             prediction.sizes(sample_weight),
-            np.maximum(expected, np.finfo(np.float32).tiny) if settings.has_free_prior else expected,
+            None if settings.has_free_prior else plans[best].prior,
             prediction.mean_confidence(sample_weight),
             agreement=agreement,
             converged=trained.converged,
+            n_candidates=1 if choice is None else len(choice.names),
+            n_agreeing=None if choice is None or choice.is_floor else choice.n_agreeing,
+        )
+    if n_far:
+        problems.append(
+            f"{n_far} of {rows.shape[0]} rows are more than {choices.FAR:g} times as far from the middle as most rows: "
+            "they took no part in the fit; look at outlier_score_"
         )
     if search is not None and search.chosen == 1:
         # A single cluster is neither tiny nor unsure: this is all there is to say of it.
@@ -254,6 +272,8 @@ def fit_heads(
         n_components=prepared.space.rows.shape[1],
         standardization=prepared.space.origin,
         prediction=prediction,
+        columns_scaled=prepared.columns is not None,
+        outlier_scores=score_outliers(prepared, sample_weight, settings),
         problems=problems,
         search=search,
     )
@@ -271,11 +291,33 @@ def search_candidates(
     )
 
 
+def score_outliers(prepared: Prepared, weights: NDArray[Any], settings: FitSettings) -> NDArray[np.float64] | None:
+    """Return how much each row stands out from its neighbours; None where not all rows have neighbours in memory."""
+    space = prepared.space
+    if prepared.neighbors is None or not isinstance(space.rows, ArrayRows):
+        return None
+    kept = weights > 0
+    scores = outlier_scores(space.rows.matrix, prepared.neighbors, n_threads=settings.n_threads)
+    if not kept.all():
+        # Rows that took no part have no neighbours; how far they are from the middle is what stands out of them.
+        away = distances_from_the_middle(space.rows, weights, seed=0)
+        scores[~kept] = away[~kept]
+    return np.minimum(np.nan_to_num(scores, nan=choices.FAR, posinf=np.inf), np.finfo(np.float32).max)
+
+
 def prepare(
     rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, *, is_judged: bool, seed: int
 ) -> Prepared:
     """Measure the rows, project them if they are wide, and find their neighbours."""
     standardization = measure(rows, sample_weight, standardize=settings.standardize)
+    columns, deviations = None, standardization.deviations
+    if deviations is not None and (
+        settings.scale == "columns"
+        or (settings.scale == "auto" and not isinstance(rows, FileRows) and choices.needs_column_scaling(deviations))
+    ):
+        columns = np.where(deviations > 0, deviations, 1.0)
+        rows = scaled_columns(rows, deviations)
+        standardization = measure(rows, sample_weight, standardize=True)
     space = training_space(
         rows,
         standardization,
@@ -291,7 +333,7 @@ def prepare(
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
-    return Prepared(space, spectrum, found, n_companions, arena)
+    return Prepared(space, spectrum, found, n_companions, arena, columns)
 
 
 def find_neighbors(
@@ -532,10 +574,13 @@ def refuse_growing_weights(learning_rate: float, weight_decay: float | NDArray[n
         )
 
 
-def finite_heads(space: TrainingSpace, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[Any, Any]:
+def finite_heads(prepared: Prepared, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[Any, Any]:
     """Return a head for raw features, or say that their scale leaves no room for one."""
+    space = prepared.space
     with np.errstate(over="ignore", invalid="ignore"):
         coef, intercept = space.raw_heads(weights, biases)
+        if prepared.columns is not None:
+            coef = (coef / prepared.columns).astype(coef.dtype)
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise InputError(f"features vary by {space.origin.scale:g}, too little for {coef.dtype}; rescale them")
     return coef, intercept

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from cceclust import choices
+from cceclust.pseudo_labels import EMSolver, ExactSolver
 from cceclust.pseudo_labels.solver import Solver
 from cceclust.training.kernels import to_collision_gradient, to_shannon_gradient
 
@@ -52,7 +53,7 @@ class SelfLabeling:
         self.solvers: list[Any] = list(solver) if isinstance(solver, Sequence) else [solver]
         self.collision = collision
         self.companion_weight = companion_weight
-        self._workspaces: dict[tuple[int, ...], Any] = {}
+        self._workspaces: dict[tuple[Any, ...], Any] = {}
 
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
@@ -72,18 +73,17 @@ class SelfLabeling:
 
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Return each restart's loss."""
-        patient = [
-            dataclasses.replace(solver, max_iter=choices.EVALUATION_ITERATIONS, tol=choices.EVALUATION_TOLERANCE)
-            for solver in self.solvers
-        ]
-        return self._solve(patient, np.ascontiguousarray(probabilities), weights)[1]
+        return self._solve(
+            [converged(solver) for solver in self.solvers], np.ascontiguousarray(probabilities), weights
+        )[1]
 
     def _solve(
         self, solvers: list[Any], probabilities: NDArray[Any], weights: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Find pseudo-labels, starting from the probabilities themselves."""
         n_restarts, n_clusters, n_points = probabilities.shape
-        shape = (n_clusters, n_points)
+        # Solvers of one kind share their memory; training and evaluation use different kinds.
+        shape = (type(solvers[0]), n_clusters, n_points)
         if shape not in self._workspaces:
             self._workspaces[shape] = solvers[0].workspace(n_clusters, n_points, probabilities.dtype)
         pseudo_labels, losses = probabilities.copy(), np.empty(n_restarts)
@@ -100,6 +100,16 @@ class SelfLabeling:
                 iterations[part],
             )
         return pseudo_labels, losses
+
+
+def converged(solver: Any) -> Solver:
+    """Return a solver of the same loss that goes to its minimum: the exact one where there is one."""
+    if isinstance(solver, EMSolver):
+        return ExactSolver(fairness=solver.fairness, prior=solver.prior, tol=choices.EVALUATION_TOLERANCE)
+    patient: Solver = dataclasses.replace(
+        solver, max_iter=choices.EVALUATION_ITERATIONS, tol=choices.EVALUATION_TOLERANCE
+    )
+    return patient
 
 
 class MutualInformation:

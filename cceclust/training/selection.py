@@ -72,7 +72,7 @@ def evaluate(
         How many restarts are evaluated at the same time.
     """
     n_restarts, n_clusters, _ = coef.shape
-    wanted = rows_to_evaluate(rows, sample_weight, n_restarts * n_clusters, seed)
+    wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
     for where, block in stack_probabilities(coef, intercept, rows):
         first, last = np.searchsorted(wanted, (where.start, where.stop))
@@ -95,10 +95,15 @@ def evaluate(
     return Evaluation(losses, mean_pairwise_ari(labels, n_clusters), n_agreeing)
 
 
-def rows_to_evaluate(rows: Rows, sample_weight: NDArray[Any], n_heads: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows that have weight, or a random sample of them if their probabilities would be too large."""
+def rows_to_evaluate(
+    rows: Rows, sample_weight: NDArray[Any], n_restarts: int, n_clusters: int, seed: int
+) -> NDArray[np.intp]:
+    """Return the rows that have weight, or a random sample of them if they would take too much memory or time."""
     wanted = np.flatnonzero(sample_weight > 0)
-    affordable = choices.EVALUATION_BYTES // (n_heads * rows.dtype.itemsize)
+    affordable = min(
+        choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
+        max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
+    )
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted

@@ -17,7 +17,6 @@ from cceclust.validation import (
     check_non_negative,
     check_positive,
     thread_count,
-    uniform_unless_given,
 )
 
 __all__ = ["FitSettings"]
@@ -45,6 +44,7 @@ class FitSettings:
     max_epochs: int | Literal["auto"] = "auto"
     tol: float = 1e-4
     standardize: bool = True
+    scale: Literal["auto", "overall", "columns"] = "overall"
     n_jobs: int | None = None
 
     @classmethod
@@ -62,6 +62,7 @@ class FitSettings:
         check_positive(self.learning_rate, "learning_rate")
         check_non_negative(self.neighbor_weight, "neighbor_weight")
         check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
+        check_one_of(self.scale, "scale", ("auto", "overall", "columns"))
         check_one_of(self.init, "init", ("auto", "random", "k-means", "graph"))
         if self.fairness is not None and self.fairness != "auto":
             check_non_negative(self.fairness, "fairness")
@@ -112,8 +113,8 @@ class FitSettings:
 
     def prior_parts(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the expected part of each cluster, equal ones unless they are given; they sum to 1."""
-        given = None if self.has_free_prior else as_prior(self.prior)
-        return uniform_unless_given(given, self.n_clusters).astype(dtype)
+        given = None if self.has_free_prior else self.prior
+        return as_prior(given, self.n_clusters).astype(dtype)
 
     def epochs(self, n_rows: int) -> int:
         """Return how often each of so many rows is seen at most."""

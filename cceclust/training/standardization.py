@@ -29,10 +29,13 @@ class Standardization:
         Mean of each column.
     scale : float
         Root of the mean variance of the columns: one number, so that directions keep their relative weight.
+    deviations : ndarray of shape (n_features,) or None
+        Standard deviation of each column, if it was measured.
     """
 
     mean: NDArray[Any]
     scale: float
+    deviations: NDArray[np.float64] | None = None
 
 
 def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> Standardization:
@@ -66,8 +69,9 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     variance = squares / total - offset**2
     # What rounding leaves of a constant column is no spread, and data without any keep their scale.
     variance[variance <= (ROUNDING * mean) ** 2] = 0
+    variance = np.maximum(variance, 0)
     scale = float(np.sqrt(variance.mean()))
-    return Standardization(mean.astype(rows.dtype), scale or 1.0)
+    return Standardization(mean.astype(rows.dtype), scale or 1.0, np.sqrt(variance))
 
 
 def refuse_what_is_not_finite(rows: Rows) -> None:
@@ -100,6 +104,13 @@ def fold(weights: NDArray[Any], biases: NDArray[Any], standardization: Standardi
     biases : ndarray of shape (..., n_clusters)
         Biases for standardised features.
     """
-    coef = weights / np.float64(standardization.scale)
-    intercept = biases - coef @ standardization.mean.astype(np.float64)
-    return coef.astype(weights.dtype), intercept.astype(weights.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coef = weights / np.float64(standardization.scale)
+        intercept = biases - coef @ standardization.mean.astype(np.float64)
+        folded = coef.astype(weights.dtype), intercept.astype(weights.dtype)
+    if not all(np.isfinite(part).all() for part in folded):
+        raise InputError(
+            f"features that vary by {standardization.scale:.3g} around their mean need weights that {weights.dtype} "
+            "cannot hold; rescale and centre them, or use float64"
+        )
+    return folded

@@ -8,6 +8,7 @@ import pytest
 from cceclust.bench.weak import METHODS, compare_weak, draw_labels, fit_and_score
 from cceclust.cli.main import run
 from cceclust.errors import InputError
+from cceclust.pseudo_labels import EMSolver
 
 
 def test_every_method_takes_part_and_solves_easy_data(blobs):
@@ -25,6 +26,20 @@ def test_a_loss_with_neighbours_differs_from_the_same_without_in_nothing_else():
         plain, joined = (METHODS[each](random_state=0).get_params() for each in (name, f"{name}, neighbours"))
         differing = {key for key in plain if repr(plain[key]) != repr(joined[key])} - {"clusterer"}
         assert differing == {"n_neighbors"}, name
+
+
+def test_both_rows_of_cce_have_the_papers_fairness(blobs, monkeypatch):
+    used = []
+
+    def make_solver(**settings):
+        used.append(settings["fairness"])
+        return EMSolver(**settings)
+
+    monkeypatch.setattr("cceclust.estimators.cce_clusterer.EMSolver", make_solver)
+    for method in ("+ CCE", "+ CCE, neighbours"):
+        used.clear()
+        compare_weak(*blobs, ratios=[0.1], methods=[method], n_draws=1)
+        assert set(used) == {100.0}, method
 
 
 def test_labels_are_drawn_class_by_class_and_at_least_one():

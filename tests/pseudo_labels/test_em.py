@@ -59,6 +59,45 @@ def test_loss_never_rises_within_a_solve(dtype, problem):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=50)
+@given(problems())
+def test_loss_never_rises_when_accelerated(dtype, problem):
+    probabilities, options = problem
+    sigma = probabilities.astype(dtype)
+    fast = estimate_pseudo_labels(sigma, **options, solver="em-accelerated", max_iter=5, tol=0, return_loss_curve=True)
+    curve = fast.loss_curve[1:]
+    assert np.isfinite(curve).all()
+    assert np.diff(curve).max() <= rounding(dtype, curve, options["fairness"]) / 100
+    assert (fast.pseudo_labels >= 0).all()
+    np.testing.assert_allclose(fast.pseudo_labels.sum(axis=1), 1, atol=50 * np.finfo(dtype).eps)
+
+
+@settings(max_examples=50)
+@given(problems())
+def test_accelerated_iterations_are_worth_more_than_as_many_plain_ones(problem):
+    probabilities, options = problem
+    labels = [
+        estimate_pseudo_labels(probabilities, **options, solver=solver, max_iter=5, tol=0).pseudo_labels
+        for solver in ("em", "em-accelerated")
+    ]
+    plain, fast = (loss_cce_plus(probabilities, y, **options) for y in labels)
+    assert fast <= plain + rounding(np.float64, plain, options["fairness"])
+
+
+@pytest.mark.parametrize("fairness", [10.0, 100.0])
+def test_acceleration_comes_nearer_to_the_minimum_with_fewer_steps(fairness):
+    sigma = softmax(np.random.default_rng(0).normal(size=(100, 6)))
+    plain = estimate_pseudo_labels(sigma, fairness=fairness, max_iter=300, tol=0)
+    # At most six steps in an iteration.
+    fast = estimate_pseudo_labels(sigma, fairness=fairness, solver="em-accelerated", max_iter=50, tol=0)
+    lowest = loss_cce_plus(
+        sigma, estimate_pseudo_labels(sigma, fairness=fairness, solver="exact").pseudo_labels, fairness=fairness
+    )
+    excess = [loss_cce_plus(sigma, r.pseudo_labels, fairness=fairness) - lowest for r in (plain, fast)]
+    assert excess[1] < excess[0] / 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(problems())
 def test_rows_stay_on_the_simplex(dtype, problem):
     probabilities, options = problem

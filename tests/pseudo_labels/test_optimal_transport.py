@@ -54,3 +54,12 @@ def test_nothing_yields_nan(dtype, sharpness):
             solver = OptimalTransportSolver(prior=u, sharpness=sharpness, max_iter=50, tol=0)
             labels = solve_pseudo_labels(solver, sigma.astype(dtype)).pseudo_labels
             np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
+
+
+def test_loss_curve_shows_every_iteration():
+    sigma = softmax(np.random.default_rng(0).normal(size=(50, 5)))
+    solver = OptimalTransportSolver(max_iter=6, tol=0)
+    curve = solve_pseudo_labels(solver, sigma, return_loss_curve=True).loss_curve
+    expected = solve_pseudo_labels(OptimalTransportSolver(max_iter=3, tol=0), sigma, return_loss_curve=True).loss_curve
+    np.testing.assert_array_equal(curve[:4], expected)
+    assert len(set(curve)) == 7

@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from cceclust.pseudo_labels import AlternatingDirectionSolver, EMSolver, OptimalTransportSolver, PGDSolver
+from cceclust.pseudo_labels import (
+    AlternatingDirectionSolver,
+    EMSolver,
+    ExactSolver,
+    OptimalTransportSolver,
+    PGDSolver,
+)
 from cceclust.pseudo_labels.summation import sum_in_pairs
 
 
@@ -26,11 +32,13 @@ def test_rounding_grows_slowly():
     "solver",
     [
         EMSolver(fairness=100, max_iter=20, tol=0),
+        EMSolver(fairness=100, max_iter=7, tol=0, accelerate=True),
+        ExactSolver(fairness=100),
         PGDSolver(fairness=1, max_iter=20, tol=0),
         OptimalTransportSolver(max_iter=20),
         AlternatingDirectionSolver(fairness=1, max_iter=20, tol=0),
     ],
-    ids=lambda solver: type(solver).__name__,
+    ids=["EM", "accelerated EM", "exact", "PGD", "optimal transport", "alternating direction"],
 )
 def test_it_does_not_matter_where_arrays_lie_in_memory(solver):
     # Compiled loops are run vectorised or one by one, as their operands are near each other or not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -137,6 +138,62 @@ def test_a_feature_file_is_not_taken_for_clusters(small_features, tmp_path):
 
 def test_columns_of_different_lengths_are_refused(tmp_path, clustering):
     clustering.true_labels = clustering.true_labels[:-1]
-    write_clusters(tmp_path / "damaged.h5", clustering)
-    with pytest.raises((InputError, FileContentError), match="299"):
-        write_report(tmp_path / "damaged.h5", tmp_path / "report.html")
+    with pytest.raises(InputError, match="299"):
+        write_clusters(tmp_path / "damaged.h5", clustering)
+    with pytest.raises(InputError, match="299"):
+        write_report(clustering, tmp_path / "report.html")
+
+
+HOSTILE_TEXTS = [
+    "</script><script>alert(1)</script>",
+    '" onerror="alert(1)',
+    "' onload='alert(1)",
+    "<img src=x onerror=alert(1)>",
+    "<!-- ",
+    "]]>",
+    "&lt;b&gt;",
+    "\x1b[2J\x1b]0;title\x07",
+    "\x00\x08\x7f\x85\x9b31m",
+    "\u202egpj.exe\u202c \u2066x\u2069 \u200f \u061c",
+    "line\u2028separator\u2029",
+    "half \udce9 of a character",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_text_of_others_is_only_shown(tmp_path, clustering, text):
+    clustering.true_labels = np.array([text, "cat", "dog", "owl", "cow"])[clustering.true_labels]
+    clustering.paths = np.array([f"{text}/{row}.png" for row in range(300)])
+    clustering.parameters = {"method": text, text: text, "nested": [{text: text}]}
+    clustering.diagnostics = {"warnings": [text], text: 1}
+    clustering.provenance = {"features": text, "backbone": text}
+    write_report(clustering, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", page)
+    reader = HTMLParser()
+    tags, attributes = set(), set()
+
+    def note(tag, pairs):
+        tags.add(tag)
+        attributes.update(name for name, _ in pairs)
+
+    reader.handle_starttag = note
+    reader.feed(page)
+    assert tags.isdisjoint({"script", "iframe", "object", "embed", "base", "form"})
+    assert not [name for name in attributes if name.startswith("on")]
+
+
+def test_machine_paths_stay_at_home_unless_asked(tmp_path, clustering):
+    clustering.parameters = {"init": "/home/ann/secret project/weights.pth", "run": "C:\\Users\\ann\\run"}
+    clustering.provenance = {"features": "/home/ann/secret project/x.h5", "images": ["/home/ann/photos"]}
+    write_report(clustering, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "/home" not in page
+    assert "Users" not in page
+    assert "weights.pth" in page
+    write_report(clustering, tmp_path / "report.html", force=True, full_paths=True)
+    assert "/home/ann/secret project/weights.pth" in (tmp_path / "report.html").read_text("utf-8")
+    write_clusters(tmp_path / "c.h5", clustering)
+    assert b"/home" not in (tmp_path / "c.h5").read_bytes()
+    write_clusters(tmp_path / "c.h5", clustering, force=True, full_paths=True)
+    assert b"/home/ann/photos" in (tmp_path / "c.h5").read_bytes()

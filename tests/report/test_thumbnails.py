@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,25 +29,25 @@ def image_clusters(tmp_path) -> Clusters:
 
 
 def test_each_image_is_shown_once_and_missing_ones_are_passed_over(image_clusters, tmp_path):
-    html = thumbnails(summarize(image_clusters, None), ImageFinder([tmp_path]))
+    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path))
     assert [html.count(f'alt="{row}.png') for row in range(6)] == [1, 1, 1, 1, 1, 0]
     assert html.index('alt="0.png') < html.index('alt="1.png') < html.index('alt="4.png') < html.index('alt="3.png')
 
 
 def test_paths_that_name_no_images_give_no_part(image_clusters, tmp_path):
     image_clusters.paths = np.array([f"document {row}" for row in range(6)])
-    assert thumbnails(summarize(image_clusters, None), ImageFinder([tmp_path])) == ""
+    assert thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path)) == ""
 
 
 def test_without_probabilities_the_first_images_are_shown(image_clusters, tmp_path):
     image_clusters.probabilities = None
-    html = thumbnails(summarize(image_clusters, None), ImageFinder([tmp_path]))
+    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path))
     assert html.count("<img") == 5
 
 
 def test_damaged_and_impossible_paths_are_missing(tmp_path):
     (tmp_path / "damaged.png").write_bytes(b"no image")
-    finder = ImageFinder([tmp_path])
+    finder = ImageFinder(tmp_path)
     assert finder.read("damaged.png") is None
     assert finder.read("null\0byte.png") is None
     assert finder.read("absent.png") is None
@@ -55,7 +56,7 @@ def test_damaged_and_impossible_paths_are_missing(tmp_path):
 def test_members_of_archives_are_found(image_clusters, tmp_path):
     with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
         archive.write(tmp_path / "2.png", "folder/2.png")
-    finder = ImageFinder([Path(), tmp_path])
+    finder = ImageFinder(tmp_path)
     assert finder.read("images.zip/folder/2.png")[0, 0].tolist() == [80, 0, 0]
     assert finder.read("images.zip/folder/3.png") is None
 
@@ -73,3 +74,48 @@ def test_many_clusters_share_the_room():
     assert images_a_row(1) == 8
     assert images_a_row(60) == 4
     assert images_a_row(40) * 2 * 40 <= 480
+
+
+def test_images_outside_of_the_folder_are_counted_and_not_opened(tmp_path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    for folder in (inside, outside):
+        Image.new("RGB", (9, 9), (80, 0, 0)).save(folder / "image.png")
+        with zipfile.ZipFile(folder / "images.zip", "w") as archive:
+            archive.write(folder / "image.png", "image.png")
+    (inside / "link.png").symlink_to(outside / "image.png")
+    (inside / "linked").symlink_to(outside, target_is_directory=True)
+    (inside / "loop.png").symlink_to("loop.png")
+    (inside / "list.txt").write_text(f"{outside / 'image.png'}\n")
+    finder = ImageFinder(inside)
+    for path in ("image.png", "images.zip/image.png", "linked/../inside/image.png", str(inside / "image.png")):
+        assert finder.read(path) is not None, path
+    assert finder.n_outside == 0
+    elsewhere = [
+        "../outside/image.png",
+        str(outside / "image.png"),
+        "link.png",
+        "linked/image.png",
+        "../outside/images.zip/image.png",
+        str(outside / "images.zip" / "image.png"),
+    ]
+    for path in elsewhere:
+        assert finder.read(path) is None, path
+    assert finder.n_outside == len(elsewhere)
+    for path in ("loop.png", f"list.txt{outside}/image.png", "/dev/zero", "/proc/self/environ", "/dev/fd/0"):
+        assert finder.read(path) is None, path
+    assert ImageFinder(outside, [inside]).read("link.png") is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of Unix")
+def test_pipes_are_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    assert ImageFinder(tmp_path).read("pipe.png") is None
+
+
+def test_the_page_says_how_many_were_not_opened(image_clusters, tmp_path):
+    (tmp_path / "empty").mkdir()
+    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path / "empty", [tmp_path]))
+    assert "<img" not in html
+    assert re.search(r"\d+ images were not opened, because they lie outside of the folder empty", html)

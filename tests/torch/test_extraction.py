@@ -432,23 +432,23 @@ class TestExportedNetworks:
         weights.load_weights(network, tiny_weights)
         exported = self.export(tmp_path / "tiny.pt2", network, 5, any_number=any_number)
         extract(folder, tmp_path / "expected.h5", tiny_weights)
-        extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None)
+        extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None, trust=True)
         with open_features(tmp_path / "expected.h5") as expected, open_features(tmp_path / "features.h5") as features:
             np.testing.assert_allclose(features.array(), expected.array(), atol=1e-5)
             assert features.attributes["batch_size"] == (4 if any_number else 5)
         with pytest.raises(InputError, match=f"use --size {SIZE}"):
-            extract(folder, tmp_path / "other.h5", tiny_weights, backbone=exported, weights=None, size=20)
+            extract(folder, tmp_path / "other.h5", tiny_weights, backbone=exported, weights=None, trust=True, size=20)
 
     def test_that_do_not_take_square_rgb_images_are_refused(self, tmp_path: Path) -> None:
         grey = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten()).eval()
         torch.export.save(torch.export.export(grey, (torch.zeros(4, 1, SIZE, SIZE),)), tmp_path / "grey.pt2")
         with pytest.raises(FileContentError, match=r"takes inputs \[\(4, 1, 16, 16\)\]; expected one batch \(n, 3"):
-            weights.load_backbone(tmp_path / "grey.pt2")
+            weights.load_backbone(tmp_path / "grey.pt2", trust=True)
 
     def test_that_return_no_vectors_are_refused(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
         exported = self.export(tmp_path / "images.pt2", nn.Conv2d(3, 2, 1), 4, any_number=False)
         with pytest.raises(InputError, match=r"returns \(4, 2, 16, 16\).*expected vectors"):
-            extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None)
+            extract(folder, tmp_path / "features.h5", tiny_weights, backbone=exported, weights=None, trust=True)
 
 
 class TestOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -203,6 +204,26 @@ class TestGoingOn:
             assert run(images_file, folder, resume=True).n_resumed == n_resumed
             assert outcome(folder) == outcome(tmp_path / "whole")
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are a thing of Unix")
+    def test_a_full_disk_is_one_error_and_the_run_goes_on(self, images_file: Path, tmp_path: Path) -> None:
+        import resource
+
+        run(images_file, tmp_path / "whole")
+        checkpoint_bytes = (tmp_path / "whole" / "checkpoint.pt").stat().st_size
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for limit in (0, 1_500, checkpoint_bytes // 2, checkpoint_bytes - 1):
+            folder = tmp_path / f"full-{limit}"
+            folder.mkdir()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+            try:
+                with pytest.raises(FileError, match=r"cannot write .*: File too large"):
+                    run(images_file, folder)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            assert not list(folder.glob(".*"))
+            run(images_file, folder, resume=True)
+            assert outcome(folder) == outcome(tmp_path / "whole")
+
     def test_stopped_at_any_file_operation_it_ends_the_same(
         self, images_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -389,6 +410,12 @@ def test_normalizations_that_cannot_work_are_refused() -> None:
         resolve(RunSettings(normalization="mnist", batch_size=20), digits, 4)
     with pytest.raises(InputError, match="vgg4-28 takes grey ones"):
         resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
+
+
+def test_neighbours_need_features_that_were_trained() -> None:
+    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
+    with pytest.raises(InputError, match="objective 'scan' compares images that are neighbours"):
+        resolve(RunSettings(objective="scan", batch_size=20), digits, 4)
 
 
 def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:

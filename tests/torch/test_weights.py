@@ -157,12 +157,20 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "broken-in").exists()
 
 
+def test_a_program_is_not_even_opened_without_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.export, "load", lambda *_: pytest.fail("loaded"))
+    for name in ("network.pt2", "NETWORK.PT2"):
+        (tmp_path / name).write_bytes(b"rubbish")
+        with pytest.raises(InputError, match=r"is a program, which can run any code .* with --trust"):
+            load_backbone(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", ["damaged.pth", "damaged.safetensors", "damaged.pt2"])
 def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"rubbish" * 10)
     arguments = (tmp_path / name,) if name.endswith("pt2") else ("resnet18", tmp_path / name)
     with pytest.raises(FileContentError, match="damaged"):
-        load_backbone(*arguments)
+        load_backbone(*arguments, trust=True)
 
 
 def test_what_is_no_state_dict_is_refused(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_very_many_rows_are_sampled_in_their_order_and_without_those_of_no_weigh
     weights[::3] = 0
     whole = evaluate(coef, intercept, rows, information, sample_weight=weights, seed=0)
     monkeypatch.setattr(choices, "EVALUATION_BYTES", 100 * 6 * 8)
-    chosen = selection.rows_to_evaluate(rows, weights, 6, seed=0)
+    chosen = selection.rows_to_evaluate(rows, weights, 3, 2, seed=0)
     assert len(chosen) == 100
     assert (np.diff(chosen) > 0).all()
     assert (weights[chosen] > 0).all()

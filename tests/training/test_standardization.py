@@ -117,3 +117,11 @@ def test_folded_heads_see_raw_features_as_they_saw_standardised_ones(dtype: Any)
     expected = softmax(np.einsum("nd,rkd->rnk", standardised, weights) + biases[:, None], axis=2)
     found = softmax(np.einsum("nd,rkd->rnk", matrix, coef) + intercept[:, None], axis=2)
     np.testing.assert_allclose(found, expected, atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+def test_weights_that_their_type_cannot_hold_are_refused() -> None:
+    weights, biases = np.full((2, 3), 9, np.float32), np.zeros(2, np.float32)
+    for standardization in (Standardization(np.zeros(3), 1e-38), Standardization(np.full(3, 1e30), 1e-10)):
+        with pytest.raises(InputError, match="need weights that float32 cannot hold; rescale and centre them"):
+            fold(weights, biases, standardization)
+        assert np.isfinite(fold(weights.astype(np.float64), biases, standardization)[1]).all()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError
 from cceclust.files.images.collection import ImageCollection
 from cceclust.files.images.decoding import as_rgb
+from cceclust.files.reading import naming
 
 __all__ = ["ArrayImages", "ArrayPart", "Reopened"]
 
@@ -61,10 +62,8 @@ class ArrayImages(ImageCollection):
 
     def read(self, index: int) -> NDArray[np.uint8]:
         part, row = self._place(index)
-        try:
+        with naming(self.name(index), "an image that can be read"):
             return as_rgb(np.asarray(part.images[row]))
-        except OSError as error:
-            raise FileContentError(f"{self.name(index)} cannot be read ({error})") from None
 
     def name(self, index: int) -> str:
         part, row = self._place(index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, FileError, MissingExtraError
+from cceclust.files.reading import MOST_GROWTH
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -21,6 +23,8 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 PILLOW_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF")
 # Pillow's own limit for a "decompression bomb": half a gigabyte of RGB.
 MAX_PIXELS = 178_956_970
+# Files of one colour are small however large the image is.
+SMALL_FILE_PIXELS = 50_000_000
 
 
 def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
@@ -45,8 +49,9 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
         with warnings.catch_warnings():
             # Pillow warns of odd metadata and of large images; the one is harmless, the other is checked below.
             warnings.simplefilter("ignore")
+            n_bytes = size_of(file)
             with Image.open(file, formats=PILLOW_FORMATS) as image:
-                refuse_bomb(image, name)
+                refuse_bomb(image, name, n_bytes)
                 ImageOps.exif_transpose(image, in_place=True)
                 return pixels(image, name)
     except FileError:
@@ -61,10 +66,20 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
         raise FileContentError(f"{name} is not a readable image ({error or type(error).__name__})") from None
 
 
-def refuse_bomb(image: PILImage, name: str) -> None:
-    """Raise if the header promises more pixels than any photograph has, before any is decoded."""
-    if image.width * image.height > MAX_PIXELS:
-        raise FileContentError(f"{name} is refused: {image.width} × {image.height} is over {MAX_PIXELS:,} pixels")
+def size_of(file: Path | BinaryIO) -> int:
+    """Return the length of a file, which is left at its beginning."""
+    if isinstance(file, Path):
+        return file.stat().st_size
+    n_bytes = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return n_bytes
+
+
+def refuse_bomb(image: PILImage, name: str, n_bytes: int) -> None:
+    """Raise if the header promises more pixels than such a file can hold, before any is decoded."""
+    limit = min(MAX_PIXELS, max(SMALL_FILE_PIXELS, MOST_GROWTH * n_bytes))
+    if image.width * image.height > limit:
+        raise FileContentError(f"{name} is refused: {image.width} × {image.height} is over {limit:,} pixels")
 
 
 def pixels(image: PILImage, name: str) -> NDArray[np.uint8]:

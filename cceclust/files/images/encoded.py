@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError
 from cceclust.files.images.collection import ImageCollection
 from cceclust.files.images.decoding import IMAGE_SUFFIXES, decode
+from cceclust.files.reading import naming
 
 __all__ = ["open_folder", "open_list", "open_tar", "open_zip"]
 
@@ -43,7 +44,7 @@ class EncodedImages(ImageCollection):
 
 
 class ImageFiles(EncodedImages):
-    """One file an image."""
+    """Images in a file each."""
 
     def _file(self, index: int) -> Path:
         return Path(self.name(index))
@@ -79,13 +80,11 @@ class ZipImages(EncodedImages):
         return {**self.__dict__, "_archive": None}
 
     def _file(self, index: int) -> BinaryIO:
-        self._archive = self._archive or zipfile.ZipFile(self._path)
-        member, name = self._members[index], self.name(index)
-        refuse_large_member(name, self._archive.getinfo(member).file_size)
-        try:
+        with naming(self.name(index), "compressed in a way that is known"):
+            self._archive = self._archive or zipfile.ZipFile(self._path)
+            member = self._members[index]
+            refuse_large_member(self.name(index), self._archive.getinfo(member).file_size)
             return io.BytesIO(self._archive.read(member))
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError) as error:
-            raise FileContentError(f"{name} cannot be decompressed ({error})") from None
 
 
 def open_folder(path: Path) -> ImageCollection:
@@ -103,32 +102,24 @@ def is_image(file: Path, root: Path) -> bool:
 
 
 def open_list(path: Path) -> ImageCollection:
-    """Read a text file of paths, one a line, relative to the folder of the list."""
-    try:
+    """Read a text file with a path on each line, relative to the folder of the list."""
+    with naming(str(path), "a text with the path of an image on each line"):
         lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
-    except UnicodeDecodeError:
-        raise FileContentError(f"{path} is not text; expected a list of image paths, one a line") from None
     files = [path.parent / line for line in lines if line]
     return ImageFiles(path, [path, *files], [file.as_posix() for file in files])
 
 
 def open_tar(path: Path) -> ImageCollection:
     """List the images of a tar archive."""
-    try:
-        with tarfile.open(path, "r:") as archive:
-            members = [member for member in archive if member.isreg() and is_image_member(member.name)]
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise FileContentError(f"{path} is damaged or not an uncompressed tar archive ({error})") from None
+    with naming(str(path), "an uncompressed tar archive"), tarfile.open(path, "r:") as archive:
+        members = [member for member in archive if member.isreg() and is_image_member(member.name)]
     return TarImages(path, sorted(members, key=lambda member: member.name))
 
 
 def open_zip(path: Path) -> ImageCollection:
     """List the images of a zip archive."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return ZipImages(path, sorted(name for name in set(archive.namelist()) if is_image_member(name)))
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise FileContentError(f"{path} is damaged or not a zip archive ({error})") from None
+    with naming(str(path), "a zip archive"), zipfile.ZipFile(path) as archive:
+        return ZipImages(path, sorted(name for name in set(archive.namelist()) if is_image_member(name)))
 
 
 def is_image_member(name: str) -> bool:

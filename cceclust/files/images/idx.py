@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
 from cceclust.files.images.arrays import ArrayPart
+from cceclust.files.reading import naming, refuse_bomb
 
 __all__ = ["idx_batches", "read_idx_images"]
 
 UINT8_MAGIC = b"\0\0\x08"
-# Far above any such data set, far below what a gzip bomb would fill.
-MAX_BYTES = 1 << 33
 
 
 def idx_batches(folder: Path) -> list[Path]:
@@ -47,20 +45,14 @@ def labels_beside(path: Path) -> Path | None:
 def read_idx(path: Path) -> NDArray[Any]:
     """Read an array of bytes whose header gives its shape."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            magic = file.read(4)
-            if magic[:3] != UINT8_MAGIC:
-                raise FileContentError(f"{path} is not an idx file of bytes: it starts with {magic.hex(' ')}")
-            shape = struct.unpack(f">{magic[3]}I", file.read(4 * magic[3]))
-            size = math.prod(shape)
-            if size > MAX_BYTES:
-                raise FileContentError(f"{path} is refused: its header promises {size:,} bytes, over {MAX_BYTES:,}")
-            content = file.read(size + 1)
-    except (OSError, EOFError, zlib.error, struct.error) as error:
-        if isinstance(error, FileContentError):
-            raise
-        raise FileContentError(f"{path} is damaged ({error})") from None
+    with naming(str(path), "an idx file"), opener(path, "rb") as file:
+        magic = file.read(4)
+        if magic[:3] != UINT8_MAGIC:
+            raise FileContentError(f"{path} is not an idx file of bytes: it starts with {magic.hex(' ')}")
+        shape = struct.unpack(f">{magic[3]}I", file.read(4 * magic[3]))
+        size = math.prod(shape)
+        refuse_bomb(path, "its array", size)
+        content = file.read(size + 1)
     if len(content) != size:
         came = "fewer" if len(content) < size else "more"
         raise FileContentError(f"{path} is damaged: its header promises {shape} = {size:,} bytes, it has {came}")

@@ -14,7 +14,7 @@ from cceclust.files.images.encoded import open_folder, open_list, open_tar, open
 from cceclust.files.images.idx import UINT8_MAGIC, idx_batches, read_idx_images
 from cceclust.files.images.stl10 import read_stl10, stl10_batches
 from cceclust.files.images.stored import open_array_images
-from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.reading import reading, refuse_what_is_no_file
 
 __all__ = ["open_images"]
 
@@ -159,6 +159,12 @@ def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> Im
 
 def read_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
     """Read a batch of a well-known data set, with the labels of that name if it has several."""
+    with reading(path, "a batch of images"):
+        return read_known_batch(path, labels_name)
+
+
+def read_known_batch(path: Path, labels_name: str | None) -> ArrayPart:
+    """Tell a batch by its name and its first bytes."""
     with path.open("rb") as file:
         magic = file.read(3)
     if path.suffix == ".bin" and not path.stem.endswith("_X"):

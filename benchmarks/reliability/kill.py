@@ -1,0 +1,208 @@
+"""Commands killed at any moment. No file is lost or torn, nobody lives on, the next run ends the same and tidies up."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from cases import campaign
+from samples import samples
+
+from cceclust.cli.main import run
+from cceclust.errors import CceclustError
+from cceclust.files import open_features, read_clusters, read_model
+
+PR_SET_CHILD_SUBREAPER = 36
+ORPHAN_SECONDS = 2
+WATCHED = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fcntl.flock")
+FIT = ["fit", "features.h5", "-k", "3", "-q"]
+EXTRACT = ["extract", "images.zip", "-o", "new.h5", "--backbone", "resnet18", "--weights", "weights.safetensors"]
+COMMANDS: dict[str, list[str]] = {
+    "fit": [*FIT, "-f"],
+    "fit new": FIT,
+    "predict": ["predict", "model.safetensors", "features.h5", "-o", "new.h5", "-f", "-q"],
+    "neighbors": ["neighbors", "features.h5", "-n", "3", "-f", "-q"],
+    "report": ["report", "clusters.h5", "-o", "report.html", "-f", "-q"],
+    "extract": [*EXTRACT, "--size", "32", "--workers", "0", "--batch-size", "1", "-q"],
+    "deep": ["deep", "images.npz", "-o", "run", "-k", "2", "--epochs", "2", "--batch-size", "6", "--resume", "-q"],
+}
+WORKERS = [word if word != "0" else "1" for word in COMMANDS["extract"]]
+# Training and starting a worker take long, so they are killed less often.
+NAMES = ["predict", "neighbors", "report", "extract"] * 4 + ["fit", "fit new"] * 2 + ["deep", "extract with a worker"]
+INPUTS = ("features.h5", "model.safetensors", "clusters.h5", "images.zip", "images.npz")
+
+
+@cache
+def weights() -> Path:
+    """Return a file of random weights."""
+    import torch
+    from safetensors.torch import save_file
+
+    from cceclust.torch import resnet18
+
+    torch.manual_seed(0)
+    path = Path(tempfile.mkdtemp(prefix="weights-"), "weights.safetensors")
+    save_file(resnet18(n_classes=None).state_dict(), path)
+    return path
+
+
+def prepare(folder: Path, name: str) -> None:
+    """Put the inputs of a command into a folder, and for some the output of an earlier run."""
+    for file in INPUTS:
+        (folder / file).write_bytes(samples()[file])
+    if name.startswith("extract"):
+        shutil.copy(weights(), folder / "weights.safetensors")
+    if name == "fit":
+        shutil.copy(folder / "clusters.h5", folder / "features.clusters.h5")
+        shutil.copy(folder / "model.safetensors", folder / "features.model.safetensors")
+    # Fingerprints of images contain the time of their last change.
+    for file in folder.iterdir():
+        os.utime(file, (1, 1))
+
+
+def start(folder: Path, arguments: list[str], before: Callable[[], None] = lambda: None) -> int:
+    """Run a command in a child process."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.chdir(folder)
+            before()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as messages:
+                code = run(arguments)
+            if code:
+                os.write(2, messages.getvalue().encode())
+        finally:
+            os._exit(code)
+    return child
+
+
+def finish(child: int) -> int:
+    """Wait for a child and return its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files of a folder and its subfolders."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    # Metrics hold the speed of the machine, and so does what a training keeps of them.
+    varying = ("checkpoint.pt", "metrics.jsonl")
+    return {str(file.relative_to(folder)): b"" if file.name in varying else file.read_bytes() for file in files}
+
+
+@cache
+def reference(name: str) -> tuple[dict[str, bytes], float]:
+    """Return what an undisturbed run leaves, and how long it takes."""
+    folder = Path(tempfile.mkdtemp(prefix="reference-"))
+    prepare(folder, name)
+    began = time.monotonic()
+    code = finish(start(folder, arguments_of(name)))
+    assert code == 0, f"{name} fails undisturbed"
+    return contents(folder), time.monotonic() - began
+
+
+def arguments_of(name: str) -> list[str]:
+    """Return the command of this name."""
+    return WORKERS if name == "extract with a worker" else COMMANDS[name]
+
+
+def die_at_operation(count: int, folder: Path) -> None:
+    """Have this process killed at its n-th operation on a file of the folder."""
+    left = [count]
+
+    def watch(event: str, details: tuple[object, ...]) -> None:
+        if event in WATCHED and (event == "fcntl.flock" or str(folder) in os.path.abspath(str(details[0]))):  # noqa: PTH100
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+
+
+def is_whole(file: Path) -> bool:
+    """Tell whether a file under its final name can be read."""
+    try:
+        if file.name.endswith("clusters.h5") or (file.name == "new.h5" and b"cceclust-clusters" in file.read_bytes()):
+            read_clusters(file)
+        elif file.suffix == ".h5":
+            open_features(file).close()
+        elif file.name.endswith("model.safetensors") and file.parent.name != "run":
+            read_model(file)
+        elif file.suffix == ".html":
+            return file.read_text().rstrip().endswith("</html>")
+    except CceclustError:
+        return False
+    return True
+
+
+def orphans() -> list[int]:
+    """Return the processes that lost their parent to us and still live."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    for child in children:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(int(child), os.WNOHANG)
+    return [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def case(generator: random.Random, folder: Path) -> str:
+    """Kill one command and look at what it leaves."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    name = generator.choice(NAMES)
+    expected, seconds = reference(name)
+    prepare(folder, name)
+    if generator.random() < 0.5 and name != "extract with a worker":
+        operation = generator.randrange(40)
+        ended = finish(start(folder, arguments_of(name), lambda: die_at_operation(operation, folder)))
+    else:
+        child = start(folder, arguments_of(name))
+        time.sleep(generator.uniform(0, 1.1 * seconds))
+        os.kill(child, signal.SIGKILL)
+        ended = finish(child)
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    while orphans() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if orphans():
+        for orphan in orphans():
+            os.kill(orphan, signal.SIGKILL)
+        return f"orphan: {name}"
+    for file in folder.rglob("[!.]*"):
+        inside = any(part.endswith(".part") for part in file.relative_to(folder).parts)
+        if file.is_file() and not inside and not is_whole(file):
+            return f"corrupt: {file.name} after {name}"
+    again = arguments_of(name)
+    # A run that was quicker than the kill has left its files, which "new" does not replace.
+    if name == "fit new":
+        again = COMMANDS["fit"]
+    if finish(start(folder, again)) != 0:
+        return f"next run failed: {name}"
+    left = contents(folder)
+    if set(left) != set(expected):
+        return f"leftover: {sorted(set(left) ^ set(expected))} after {name}"
+    differing = [file for file in left if left[file] != expected[file]]
+    if differing:
+        return f"differs: {differing} after {name}"
+    return "ok" if ended == -signal.SIGKILL else "ok: ended before the kill"
+
+
+if __name__ == "__main__":
+    # Loaded once, for all children.
+    import cceclust.clustering
+    import cceclust.report
+    import cceclust.torch.extraction
+    import cceclust.torch.runs  # noqa: F401
+
+    samples()
+    weights()
+    # A case is several whole runs.
+    campaign(case, __doc__, hang=300)

@@ -1,0 +1,113 @@
+"""What real tables hold: columns of different scale, rows far away from all others, and rows that fit in nowhere."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
+from cceclust.training.spectrum import sample_rows
+
+__all__ = ["distances_from_the_middle", "outlier_scores", "scaled_columns", "without_far_rows"]
+
+
+def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> Rows:
+    """Return the rows with each column divided by its standard deviation; constant columns stay as they are.
+
+    Parameters
+    ----------
+    rows : Rows
+        In memory.
+    deviations : ndarray of shape (n_features,)
+        Standard deviation of each column.
+    """
+    if not isinstance(rows, ArrayRows | SparseRows):
+        raise InputError("columns can be scaled in memory only; allow more memory or set scale='overall'")
+    factors = 1 / np.where(deviations > 0, deviations, 1.0)
+    if isinstance(rows, SparseRows):
+        return in_memory((rows.matrix @ sparse.diags_array(factors)).tocsr().astype(rows.dtype))
+    return ArrayRows((rows.matrix * factors).astype(rows.dtype))
+
+
+def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> NDArray[np.float64]:
+    """Return each row's distance from the median of a sample, in multiples of the sample's median distance.
+
+    Parameters
+    ----------
+    rows : ArrayRows
+        Dense rows in memory.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row; the sample has rows with weight only.
+    seed : int
+        Decides the sample.
+    """
+    sample, _ = sample_rows(rows, sample_weight, seed)
+    middle = np.median(sample, axis=0)
+    # Scaled by the largest value first, squares neither overflow nor vanish.
+    largest = float(np.abs(sample - middle).max()) or 1.0
+    usual = float(np.median(np.linalg.norm((sample - middle) / largest, axis=1)))
+    distances = np.empty(rows.shape[0])
+    for where, block in rows.blocks():
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances[where] = np.linalg.norm((block - middle) / largest, axis=1)
+    return distances / usual if usual > 0 else np.ones(rows.shape[0])
+
+
+def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> tuple[NDArray[Any], int]:
+    """Return the weights with 0 for rows that are very far from all others, and the number of these rows.
+
+    One row at a thousand times the usual distance would decide mean and scale alone. It takes no part in the fit, but
+    gets a label. Only dense rows in memory are looked at.
+    """
+    if not isinstance(rows, ArrayRows):
+        return sample_weight, 0
+    far = (distances_from_the_middle(rows, sample_weight, seed=seed) > choices.FAR) & (sample_weight > 0)
+    if not far.any() or far.mean() > choices.MOST_FAR:
+        # Many far rows are a cluster of their own.
+        return sample_weight, 0
+    return np.where(far, sample_weight.dtype.type(0), sample_weight), int(far.sum())
+
+
+def outlier_scores(matrix: NDArray[Any], neighbors: NDArray[np.integer[Any]], *, n_threads: int) -> NDArray[np.float64]:
+    """Return how much farther each row is from its neighbours than they are from theirs: about 1 for most rows.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_features)
+        The rows.
+    neighbors : ndarray of shape (n_samples, n_neighbors)
+        Their nearest neighbours.
+    n_threads : int
+        Number of threads. It does not change the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix = np.array([[0.0], [1.0], [2.0], [3.0], [30.0]])
+    >>> neighbors = np.array([[1, 2], [0, 2], [1, 3], [2, 1], [3, 2]])
+    >>> outlier_scores(matrix, neighbors, n_threads=1).round(1)
+    array([ 1.5,  0.8,  0.8,  1.5, 22. ])
+    """
+    n_samples, step = len(matrix), choices.ROWS_FOR_OUTLIERS
+    reach = np.empty(n_samples)
+
+    def measure_block(start: int) -> None:
+        own = matrix[start : start + step].astype(np.float64)
+        others = neighbors[start : start + step]
+        total = np.zeros(len(own))
+        for column in range(others.shape[1]):
+            total += np.linalg.norm(matrix[others[:, column]] - own, axis=1)
+        reach[start : start + step] = total / others.shape[1]
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(measure_block, range(0, n_samples, step)))
+    usual = reach[neighbors].mean(axis=1)
+    # Rows that repeat have neighbours at no distance: they fit in.
+    scores = np.divide(reach, usual, out=np.ones(n_samples), where=usual > 0)
+    return np.where((usual == 0) & (reach > 0), choices.FAR, scores)
