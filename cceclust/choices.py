@@ -292,8 +292,8 @@ POWER_OF_STABILITY = 0.25
 COST_OF_CLUSTERS = 0.02
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
-# and Gaussians of uneven shape scores within a tenth of their twins', where real clusters had twice as much.
-LEAST_OVER_ONE = 1.4
+# and Gaussians of any shape up to 1.02 times those of their twins, where two round clusters had 1.5 times as much.
+LEAST_OVER_ONE = 1.25
 # Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
 NEARLY_AS_GOOD = 0.02
 RUNNERS_UP_NAMED = 3

@@ -125,6 +125,8 @@ class Prepared:
         Where candidates are judged.
     columns : ndarray of shape (n_features,) or None
         What each column was divided by first, if columns were scaled one by one.
+    search : KSearch or None
+        How the number of clusters was chosen; None if it was given.
     """
 
     space: TrainingSpace
@@ -133,6 +135,7 @@ class Prepared:
     n_companions: int
     arena: Arena | None
     columns: NDArray[np.float64] | None
+    search: KSearch | None
 
 
 def fit_heads(
@@ -176,9 +179,6 @@ def fit_heads(
     if make_objective and n_learning < settings.n_clusters:
         raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
     with threadpool_limits(1, user_api="blas"):
-        search = search_candidates(rows, settings, sample_weight, neighbors, seed)
-        if search is not None:
-            settings = settings.with_clusters(search.chosen)
         # Labels decide between heads by the loss they leave; without any, the graph decides.
         is_judged = make_objective is not None and supervision is None
         prepared = prepare(
@@ -189,6 +189,9 @@ def fit_heads(
             is_judged=is_judged,
             seed=seed,
         )
+        search = prepared.search
+        if search is not None:
+            settings = settings.with_clusters(search.chosen)
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
@@ -318,6 +321,9 @@ def prepare(
         columns = np.where(deviations > 0, deviations, 1.0)
         rows = scaled_columns(rows, deviations)
         standardization = measure(rows, sample_weight, standardize=True)
+    search = search_candidates(rows, settings, sample_weight, neighbors, seed)
+    if search is not None:
+        settings = settings.with_clusters(search.chosen)
     space = training_space(
         rows,
         standardization,
@@ -333,7 +339,7 @@ def prepare(
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
-    return Prepared(space, spectrum, found, n_companions, arena, columns)
+    return Prepared(space, spectrum, found, n_companions, arena, columns, search)
 
 
 def find_neighbors(

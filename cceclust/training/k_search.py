@@ -183,13 +183,12 @@ def narrow_rows(taken: Any, seed: int) -> NDArray[np.float64]:
     matrix: Any = in_memory(taken).matrix
     sample: Any = matrix[: choices.ROWS_FOR_COMPONENTS]
     dense = (sample.toarray() if sparse.issparse(sample) else sample).astype(np.float64)
+    refuse_what_is_not_finite(dense)
     if matrix.shape[1] > choices.COMPONENTS:
-        refuse_what_is_not_finite(dense)
         mean = dense.mean(axis=0)
         narrow, _ = project(matrix, leading_axes(dense - mean, choices.COMPONENTS, seed), mean)
     else:
         narrow = matrix.toarray() if sparse.issparse(matrix) else matrix
-    refuse_what_is_not_finite(narrow)
     centred = narrow.astype(np.float64) - narrow.mean(axis=0, dtype=np.float64)
     # Only ratios of distances matter, and squares of huge or tiny numbers would leave the range of floats.
     return np.asarray(centred / (np.abs(centred).max() or 1.0))
