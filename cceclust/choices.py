@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "candidates_for",
     "components_for",
     "decay_for",
     "directions_in",
@@ -17,6 +18,7 @@ __all__ = [
     "is_crowded",
     "neighbors_for",
     "restart_groups",
+    "rows_for_search",
     "sample_for_kmeans",
     "steepness_for",
 ]
@@ -261,6 +263,60 @@ def neighbors_for(n_rows: int, *, crowded: bool) -> int:
     """
     least = LEAST_CROWDED_ROWS if crowded else LEAST_ROWS
     return NEIGHBORS if least <= n_rows <= MOST_ROWS else 0
+
+
+# --- The number of clusters -------------------------------------------------------------------------------------------
+
+# Partitions to join start with this many times more parts than clusters are thought of,
+FINEST_PARTS = 1.5
+# and resolutions rise by this factor from one to the next: closer steps changed nothing.
+FINER_RESOLUTION = 1.6
+# Borders of a cloud are measured for so many numbers of parts and kept for so many; they are smooth.
+BORDERS_MEASURED, POINTS_OF_CLOUD = 16, 200
+# Numbers of clusters that "auto" tries, at most, with at least so many rows for each cluster.
+MOST_CLUSTERS_TRIED, ROWS_PER_CLUSTER_TRIED = 100, 5
+# More are not compared: the time grows with their cube.
+MOST_CLUSTERS_SEARCHED = 1000
+# Rows on which numbers of clusters are compared, or so many for each cluster; more rows show more of the structure
+# within clusters, fewer hide small clusters.
+ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER = 4000, 20
+# Fewer rows have too few pairs of neighbours to tell clusters from chance.
+LEAST_ROWS_FOR_SEARCH = 20
+# Above, distances in a sample tell nothing of the dimension, and clouds of more dimensions have the same borders.
+MOST_DIMENSIONS = 50
+# The pairs are halved so many times: the agreement of one halving is noisy.
+HALVINGS = 2
+# How much it counts whether halves of the pairs agree: the power that chose best on the files it was chosen on.
+POWER_OF_STABILITY = 0.25
+# Clusters e times as many must save this part more: of two numbers that are as good, the smaller is of more use.
+COST_OF_CLUSTERS = 0.02
+# Clouds without clusters reached scores up to half of this,
+LEAST_SAVED = 0.01
+# and Gaussians of any shape up to 1.02 times those of their twins, where two round clusters had 1.5 times as much.
+LEAST_OVER_ONE = 1.25
+# Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
+NEARLY_AS_GOOD = 0.02
+RUNNERS_UP_NAMED = 3
+# Another level is named where the score stops rising by this part of the best, and has reached this part of it.
+LEAST_BEND = 0.05
+LEAST_PART_OF_BEST = 0.6
+MOST_LEVELS = 3
+
+
+def candidates_for(n_rows: int) -> range:
+    """Return the numbers of clusters that ``n_clusters="auto"`` tries.
+
+    Examples
+    --------
+    >>> candidates_for(150), candidates_for(10_000)
+    (range(2, 31), range(2, 101))
+    """
+    return range(2, min(MOST_CLUSTERS_TRIED, n_rows // ROWS_PER_CLUSTER_TRIED) + 1)
+
+
+def rows_for_search(most_clusters: int) -> int:
+    """Return how many rows are searched for so many clusters, at most."""
+    return max(ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER * most_clusters)
 
 
 # --- Columns and rows that stand out ----------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCECluster
 from cceclust.files import (
     Clusters,
     FeatureFile,
+    KTable,
     Model,
     open_features,
     read_model,
@@ -32,8 +33,10 @@ from cceclust.files.partial_labels import PartialLabels, read_partial_labels, re
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
+from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
+from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
 from cceclust.version import __version__
 
@@ -51,7 +54,7 @@ METHODS: dict[str, type[Any]] = {
 
 def fit_features(
     features: FeatureFile,
-    n_clusters: int,
+    n_clusters: int | Sequence[int] | Literal["auto"] | None = None,
     *,
     method: str = "cce",
     labels: PartialLabels | None = None,
@@ -65,8 +68,9 @@ def fit_features(
     ----------
     features : FeatureFile
         The features. Their labels, if they have any, are only copied.
-    n_clusters : int
-        Number of clusters.
+    n_clusters : int, "auto", range or sequence of int, optional
+        Number of clusters, or numbers to choose from, as in :class:`cceclust.CCEClusterer`. By default "auto", or one
+        cluster for each class where labels are given.
     method : {"cce", "cce-pgd", "migd", "sela", "miadm", "kmeans"}
         Which estimator to use; see :data:`METHODS`.
     labels : PartialLabels, optional
@@ -93,20 +97,26 @@ def fit_features(
     >>> clusters.labels.shape, model.coef.shape
     ((1797,), (10, 64))
     """
+    if n_clusters is None:
+        n_clusters = "auto" if labels is None else len(labels.classes)
     estimator = estimator_for(method, n_clusters, labels, parameters)
     started = time.perf_counter()
     rows = rows_of(features, memory)
     if isinstance(estimator, KMeans):
-        prediction = fit_kmeans(estimator, rows)
+        search, prediction = fit_kmeans(estimator, rows)
     else:
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
         estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
-        prediction = estimator.prediction_
+        search, prediction = getattr(estimator, "k_search_", None), estimator.prediction_
     seconds = time.perf_counter() - started
     settings = {"method": method, **estimator.get_params()}
     if labels is not None:
+        assert isinstance(n_clusters, int)
         settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
+    if search is not None:
+        # What a model has is a number; how it was chosen is said beside it.
+        settings["n_clusters"] = search.chosen
     model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
@@ -130,13 +140,21 @@ def fit_features(
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),
     }
+    if search is not None:
+        clusters.k_search = as_table(search)
+        clusters.diagnostics["number_of_clusters"] = search.in_words()
     if labels is not None:
         clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
         clusters.true_labels = labels.unseen(features.labels)
     return clusters, model
 
 
-def estimator_for(method: str, n_clusters: int, labels: PartialLabels | None, parameters: dict[str, Any]) -> Any:
+def as_table(search: KSearch) -> KTable:
+    """Return what a cluster file keeps of the search for the number of clusters."""
+    return KTable(search.ks, search.scores, search.saved, search.stability, search.levels, search.labels, search.rows)
+
+
+def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, parameters: dict[str, Any]) -> Any:
     """Return the estimator of a method, or a classifier where labels are given.
 
     The classifier is for the classes that labels name, and for further clusters up to `n_clusters`.
@@ -145,20 +163,27 @@ def estimator_for(method: str, n_clusters: int, labels: PartialLabels | None, pa
         return METHODS[method](n_clusters, **parameters)
     if method != "cce":
         raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
-    n_extra = len(labels.names(n_clusters)) - len(labels.classes)
+    if not isinstance(n_clusters, int | np.integer):
+        raise InputError(f"n_clusters={n_clusters!r}; labels need a number of clusters, or none for one a class")
+    n_extra = len(labels.names(int(n_clusters))) - len(labels.classes)
     return CCEClassifier(n_extra_clusters=n_extra, **parameters)
 
 
-def fit_kmeans(estimator: KMeans, rows: Rows) -> Prediction:
+def fit_kmeans(estimator: KMeans, rows: Rows) -> tuple[KSearch | None, Prediction]:
     """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
     if not isinstance(rows, ArrayRows):
         raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
     measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
+    _, candidates = as_candidates(estimator.n_clusters)
+    search = None
+    if candidates is not None:
+        search = search_rows(rows, None if candidates == "auto" else candidates, seed=estimator.random_state or 0)
+        estimator.set_params(n_clusters=search.chosen)
     try:
         estimator.fit(rows.matrix)
     except ValueError as error:
         raise InputError(str(error)) from error
-    return predict_rows(estimator.coef_, estimator.intercept_, rows)
+    return search, predict_rows(estimator.coef_, estimator.intercept_, rows)
 
 
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
@@ -245,7 +270,7 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
 
 def fit_file(
     path: str | Path,
-    n_clusters: int,
+    n_clusters: int | Sequence[int] | Literal["auto"] | None = None,
     *,
     out: Path | None = None,
     model: Path | None = None,
@@ -264,8 +289,8 @@ def fit_file(
     ----------
     path : str or Path
         The features.
-    n_clusters : int
-        Number of clusters.
+    n_clusters : int, "auto", range or sequence of int, optional
+        As in :func:`fit_features`.
     out, model : Path, optional
         Where to write; by default ``*.clusters.h5`` and ``*.model.safetensors`` beside the features.
     report : bool

@@ -30,7 +30,6 @@ METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
 # Parameters of the estimators that have an option of their own, or that the command sets itself.
 OPTIONS = {
     "n_clusters": "--k",
-    "fairness": "--fairness",
     "prior": "--prior",
     "n_init": "--restarts",
     "scale": "--scale",
@@ -76,15 +75,20 @@ def whole_number(name: str, least: int, most: int) -> Any:
     return parse
 
 
-def parse_fairness(text: str) -> float:
-    """Turn text into a number that is not negative."""
+def parse_k(text: str) -> int | str | list[int]:
+    """Turn "10", "auto", "2..30" or "5,10,20" into a number, "auto" or numbers to choose from."""
+    if text == "auto":
+        return text
+    first, dots, last = text.partition("..")
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise typer.BadParameter(f"{text!r}; expected a number of at least 0")
-    return value
+        numbers = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
+    except (ValueError, OverflowError, MemoryError):
+        numbers = []
+    if not numbers or min(numbers) < 1 or max(numbers) > LARGEST_COUNT:
+        raise typer.BadParameter(
+            f"{text!r}; expected a number of at least 1, auto, a range such as 2..30, or numbers such as 5,10,20"
+        )
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def parse_prior(text: str) -> list[float]:
@@ -129,11 +133,16 @@ def list_settings(texts: list[str] | None) -> list[str] | None:
 def fit(
     features: FeaturesArgument,
     k: Annotated[
-        int,
+        Any,
         method_option(
-            "--k", "-k", parser=whole_number("a number", 1, LARGEST_COUNT), metavar="N", help="Number of clusters."
+            "--k",
+            "-k",
+            parser=parse_k,
+            metavar="N",
+            help="Number of clusters; or [cyan]auto[/], [cyan]2..30[/] or [cyan]5,10,20[/] to choose from. "
+            "[dim]\\[default: auto; with labels one for each class][/]",
         ),
-    ],
+    ] = None,
     method: Annotated[
         str,
         method_option(
@@ -148,14 +157,6 @@ def fit(
             callback=check_preset,
             metavar="NAME",
             help="[cyan]paper[/]: the paper's own method, on raw features. [dim]\\[default: none][/]",
-        ),
-    ] = None,
-    fairness: Annotated[
-        float | None,
-        method_option(
-            parser=parse_fairness,
-            metavar="X",
-            help="How much the clusters' sizes are held to the prior. [dim]\\[default: heads differ, from 1 to 100][/]",
         ),
     ] = None,
     prior: Annotated[
@@ -245,7 +246,7 @@ def fit(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Cluster features: no labels needed, but some can help.
+    """Cluster features: no labels needed, nor the number of clusters.
 
     Writes the clusters and a model beside the features and prints a summary.
     True labels inside the file are not used for clustering; if there are any,
@@ -258,13 +259,17 @@ def fit(
 
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
+    has_labels = labels is not None or soft_labels is not None
+    if has_labels and k is not None and not isinstance(k, int):
+        raise typer.BadParameter("labels need a number of clusters, or none for one a class", param_hint="--k")
+    n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
-        {"fairness": fairness, "prior": prior, "n_init": restarts, "scale": scale},
+        {"prior": prior, "n_init": restarts, "scale": scale},
         changes or [],
         preset=preset,
-        has_labels=labels is not None or soft_labels is not None,
-        n_clusters=k,
+        has_labels=has_labels,
+        n_clusters=n_clusters,
     )
     with task_progress(quiet=quiet or as_json) as bar:
         task = bar.add_task("Clustering", total=None, detail="")
@@ -274,7 +279,7 @@ def fit(
 
         clusters, written = fit_file(
             features,
-            k,
+            n_clusters,
             method=method,
             out=out,
             model=model,
@@ -304,7 +309,7 @@ def chosen_parameters(
     *,
     preset: str | None,
     has_labels: bool,
-    n_clusters: int,
+    n_clusters: Any,
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that were given, after a check of each."""
     from cceclust.clustering import METHODS

@@ -20,6 +20,8 @@ __all__ = ["Summary", "print_summary", "summarize"]
 
 BAR_WIDTH = 30
 MOST_BARS = 40
+CHART_WIDTH = 50
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Summary:
     restart_losses: list[float] | None
     diagnostics: dict[str, Any]
     against_labels: dict[str, float] | None
+    k_scores: dict[int, float] | None
     parameters: dict[str, Any]
     files: list[str]
 
@@ -60,7 +63,7 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         except InputError as error:
             # The clusters are as good without them.
             warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
-    n_clusters = clusters.probabilities.shape[1]
+    n_clusters, table = clusters.probabilities.shape[1], clusters.k_search
     return Summary(
         n_samples=len(clusters.labels),
         n_clusters=n_clusters,
@@ -71,6 +74,7 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
         diagnostics=clusters.diagnostics,
         against_labels=against_labels,
+        k_scores=None if table is None else dict(zip(table.ks.tolist(), table.scores.tolist(), strict=True)),
         parameters=clusters.parameters,
         files=[str(path) for path in written],
     )
@@ -80,6 +84,10 @@ def print_summary(summary: Summary) -> None:
     """Print a summary that a person likes to read."""
     console = results()
     console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} clusters[/]")
+    if summary.k_scores:
+        console.print(k_chart(summary.k_scores, summary.n_clusters), markup=False, soft_wrap=True)
+    if "number_of_clusters" in summary.diagnostics:
+        console.print(f"Chosen: {summary.diagnostics['number_of_clusters']}", markup=False, soft_wrap=True)
     console.print(size_table(summary.sizes, summary.classes))
     console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
     if summary.diagnostics.get("candidates"):
@@ -105,6 +113,28 @@ def print_summary(summary: Summary) -> None:
         console.print(f"Doubtful: {problem}", style="yellow", markup=False, soft_wrap=True)
     for path in summary.files:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
+
+
+def k_chart(scores: dict[int, float], chosen: int) -> str:
+    """Draw the score of each number of clusters, with a mark below the chosen one; neighbours share a column if many.
+
+    Examples
+    --------
+    >>> print(k_chart({2: 0.1, 3: 0.4, 4: 0.3, 5: 0.2}, 3))
+    <BLANKLINE>
+      ▂█▆▄  2 to 5 clusters
+       ^ 3
+    """
+    ks = sorted(scores)
+    width = min(len(ks), CHART_WIDTH)
+    # Where the chosen number is among several in a column, the column shows it, as it is the highest.
+    columns = [ks[i * len(ks) // width : (i + 1) * len(ks) // width] for i in range(width)]
+    heights = [max(scores[k] for k in column) for column in columns]
+    top = max(max(heights), 1e-12)
+    bars = "".join(BLOCKS[round(max(height, 0.0) / top * (len(BLOCKS) - 1))] for height in heights)
+    chart = f"\n  {bars}  {ks[0]} to {ks[-1]} clusters"
+    place = next((i for i, column in enumerate(columns) if chosen in column), None)
+    return chart if place is None else f"{chart}\n  {' ' * place}^ {chosen}"
 
 
 def share_names(true_labels: Any, classes: list[Any] | None) -> bool:

@@ -72,7 +72,7 @@ class MIGD(SoftmaxClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
         *,
         fairness: float = 1.3,
         prior: ArrayLike | None = None,
@@ -136,7 +136,7 @@ class SeLa(SoftmaxClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
         *,
         sharpness: float = 25.0,
         prior: ArrayLike | None = None,
@@ -209,7 +209,7 @@ class MIADM(SoftmaxClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
         *,
         fairness: float = 1.0,
         prior: ArrayLike | None = None,
@@ -279,7 +279,7 @@ class CCEByPGD(SoftmaxClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
         *,
         fairness: float = 10.0,
         step_size: float | Literal["auto"] = "auto",

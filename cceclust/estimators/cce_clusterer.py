@@ -31,8 +31,10 @@ class CCEClusterer(SoftmaxClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int, "auto", range or sequence of int, default=8
+        Number of clusters; or numbers to choose from, "auto" for all from 2 to 100 with at least five rows a cluster.
+        The graph of neighbours decides, and may decide for a single cluster (docs/choosing-k.md). A number is the
+        default because a search needs enough rows to say something.
     fairness : float or "auto", default="auto"
         λ: how much the clusters' sizes are held to `prior`. This is the λ of the loss as written above, where H₂ is
         averaged over the points: EM's M-step works with λ times the number of points. "auto" trains heads with 1, 10
@@ -92,6 +94,12 @@ class CCEClusterer(SoftmaxClusterer):
     ----------
     labels_ : ndarray of shape (n_samples,)
         The cluster of each row.
+    n_clusters_ : int
+        Number of clusters.
+    k_scores_ : dict or None
+        The score of each number of clusters that was tried; None if one was given.
+    k_search_ : KSearch or None
+        All that was found out about these numbers; None if one was given.
     probabilities_ : ndarray of shape (n_samples, n_clusters)
         The probability of each cluster for each row, in float32.
     prediction_ : Prediction
@@ -157,7 +165,7 @@ class CCEClusterer(SoftmaxClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
         *,
         fairness: float | Literal["auto"] = "auto",
         prior: ArrayLike | Literal["auto"] | None = "auto",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ __all__ = ["SoftmaxClusterer"]
 class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxEstimator):
     """Clustering with a linear softmax head. Methods differ in their parameters and in the loss they minimise."""
 
-    n_clusters: int
+    n_clusters: int | Sequence[int] | Literal["auto"]
     prior: Any
     n_jobs: int | None
     verbose: int
@@ -102,7 +102,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         )
         self._keep(fit)
         self.labels_, self.probabilities_ = fit.prediction.labels, fit.prediction.probabilities
-        self._n_features_out = self.n_clusters
+        self.n_clusters_ = self._n_features_out = len(fit.intercept)
+        self.k_search_ = fit.search
+        self.k_scores_ = None if fit.search is None else fit.search.score_of
         warn_of(fit.problems)
         return self
 
@@ -128,13 +130,17 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         rows = self._as_rows(X, reset=not hasattr(self, "coef_"))
         settings = self.check_parameters()
+        if settings.candidates is not None:
+            if not hasattr(self, "n_clusters_"):
+                raise InputError(f"n_clusters={self.n_clusters!r}; pieces of data need a number, or a fit before them")
+            settings = settings.with_clusters(self.n_clusters_)
         weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self.make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
         self.prediction_ = predict_rows(self.coef_, self.intercept_, rows)
         self.labels_, self.probabilities_ = self.prediction_.labels, self.prediction_.probabilities
-        self._n_features_out = self.n_clusters
+        self.n_clusters_ = self._n_features_out = len(self.intercept_)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:

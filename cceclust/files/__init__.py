@@ -1,12 +1,13 @@
 """Files: readers, writers and their contract (``docs/files.md``)."""
 
-from cceclust.files.clusters import Clusters, read_clusters, write_clusters
+from cceclust.files.clusters import Clusters, KTable, read_clusters, write_clusters
 from cceclust.files.features import FeatureFile, open_features, write_features
 from cceclust.files.models import Model, read_model, write_model
 
 __all__ = [
     "Clusters",
     "FeatureFile",
+    "KTable",
     "Model",
     "open_features",
     "read_clusters",

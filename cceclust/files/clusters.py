@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,63 @@ from cceclust.files.reading import by_ending
 from cceclust.files.stored import load_column, stored_file
 from cceclust.text import as_cell, without_folders
 
-__all__ = ["Clusters", "clusters_writer", "read_clusters", "write_clusters"]
+__all__ = ["Clusters", "KTable", "clusters_writer", "read_clusters", "write_clusters"]
+
+
+@dataclass(frozen=True)
+class KTable:
+    """How numbers of clusters compared.
+
+    Attributes
+    ----------
+    ks : ndarray of shape (n_candidates,)
+        The numbers of clusters.
+    scores : ndarray of shape (n_candidates,)
+        What decided.
+    saved : ndarray of shape (n_candidates,)
+        The share of pairs of neighbours that is cut less than in a cloud without clusters.
+    stability : ndarray of shape (n_candidates,)
+        Adjusted Rand index between clusters of two halves of the pairs.
+    levels : ndarray of shape (n_levels,)
+        Numbers worth a look, the chosen one among them.
+    level_labels : ndarray of shape (n_levels, n_rows)
+        The part of some rows for each of `levels`.
+    level_rows : ndarray of shape (n_rows,)
+        The numbers of these rows.
+    """
+
+    ks: NDArray[Any]
+    scores: NDArray[Any]
+    saved: NDArray[Any]
+    stability: NDArray[Any]
+    levels: NDArray[Any]
+    level_labels: NDArray[Any]
+    level_rows: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        n_candidates, shape = len(self.ks), (len(self.levels), len(self.level_rows))
+        same = all(column.shape == (n_candidates,) for column in (self.ks, self.scores, self.saved, self.stability))
+        if not same or self.level_labels.shape != shape:
+            raise InputError("the arrays on the number of clusters differ in length")
+
+    def relation(self, labels: NDArray[Any], level: int) -> NDArray[np.intp]:
+        """Count the rows of each part of a level in each cluster.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            The cluster of every row, numbered from 0.
+        level : int
+            One of `levels`.
+
+        Returns
+        -------
+        ndarray of shape (level, n_clusters)
+        """
+        parts = self.level_labels[int(np.flatnonzero(self.levels == level)[0])]
+        counts = np.zeros((level, int(labels.max(initial=-1)) + 1), np.intp)
+        np.add.at(counts, (parts, labels[self.level_rows]), 1)
+        return counts
 
 
 @dataclass
@@ -46,6 +102,8 @@ class Clusters:
         The mean training loss of each restart in each epoch.
     losses : ndarray of shape (n_restarts,), optional
         The final loss of each restart on all the data, each with its own fairness.
+    k_search : KTable, optional
+        How the number of clusters was chosen, if it was not given.
     parameters : dict
         All parameters of the method.
     diagnostics : dict
@@ -63,6 +121,7 @@ class Clusters:
     outlier_scores: NDArray[Any] | None = None
     loss_curves: NDArray[Any] | None = None
     losses: NDArray[Any] | None = None
+    k_search: KTable | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +155,7 @@ class Clusters:
 
 
 ARRAYS = ("labels", "probabilities", "true_labels", "paths", "outlier_scores", "loss_curves", "losses")
+K_ARRAYS = tuple(f"k_{field.name}" for field in fields(KTable))
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
@@ -187,6 +247,9 @@ def write_hdf5(path: Path, clusters: Clusters) -> None:
             values = getattr(clusters, name)
             if values is not None:
                 write_column(file, name, values)
+        if clusters.k_search is not None:
+            for name in K_ARRAYS:
+                write_column(file, name, getattr(clusters.k_search, name.removeprefix("k_")))
         file.attrs.update(stamp("clusters"))
         file.attrs.update({name: to_json(getattr(clusters, name)) for name in MAPPINGS})
         if clusters.model_id is not None:
@@ -222,6 +285,22 @@ def write_npy(path: Path, clusters: Clusters) -> None:
 WRITERS = {".h5": write_hdf5, ".hdf5": write_hdf5, ".csv": write_csv, ".npy": write_npy}
 
 
+def k_table(columns: dict[str, NDArray[Any] | None], n_samples: int) -> KTable | None:
+    """Return the table of numbers of clusters, if a file has it; raise InputError if it cannot be one."""
+    if all(column is None for column in columns.values()):
+        return None
+    complete = {name: column for name, column in columns.items() if column is not None}
+    if len(complete) < len(columns):
+        raise InputError("it has some of the arrays on the number of clusters, but not all")
+    if any(complete[name].dtype.kind not in "iu" for name in ("ks", "levels", "level_labels", "level_rows")):
+        raise InputError("its numbers of clusters are no whole numbers")
+    table = KTable(**complete)
+    below = [(table.level_rows, n_samples), *zip(table.level_labels, table.levels, strict=True)]
+    if any(numbers.size and (numbers.min() < 0 or numbers.max() >= limit) for numbers, limit in below):
+        raise InputError("its arrays on the number of clusters name rows or parts that do not exist")
+    return table
+
+
 def read_clusters(path: str | Path) -> Clusters:
     """Read a cluster file that :func:`write_clusters` wrote as ``.h5``.
 
@@ -237,13 +316,18 @@ def read_clusters(path: str | Path) -> Clusters:
     path = Path(path)
     with stored_file(path) as file:
         check_stamp(file.attributes, "clusters", path)
-        fields: dict[str, Any] = {name: load_column(path, file.arrays, name) for name in ARRAYS}
-    if fields["labels"] is None or fields["labels"].dtype.kind not in "iu":
+        found: dict[str, Any] = {name: load_column(path, file.arrays, name) for name in ARRAYS}
+        of_search = {name.removeprefix("k_"): load_column(path, file.arrays, name) for name in K_ARRAYS}
+    if found["labels"] is None or found["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
-    fields.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
+    found.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
     model_id = file.attributes.get("model_id")
     try:
-        clusters = Clusters(**fields, model_id=None if model_id is None else str(model_id))
+        clusters = Clusters(
+            **found,
+            k_search=k_table(of_search, len(found["labels"])),
+            model_id=None if model_id is None else str(model_id),
+        )
         check_numbers(clusters)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error

@@ -15,13 +15,14 @@ from cceclust.report.markup import Html, card, element, number, percent, table
 from cceclust.report.palette import cluster_colour
 from cceclust.report.summary import Summary
 
-__all__ = ["cluster_sizes", "confidence_histogram", "loss_curves"]
+__all__ = ["cluster_sizes", "confidence_histogram", "loss_curves", "numbers_of_clusters"]
 
 WIDTH, HEIGHT = 1000, 400
 MOST_POINTS_OF_A_CURVE = 300
 MOST_RESTARTS_LISTED = 24
 MOST_CLUSTERS_LISTED = 40
 BINS = 25
+LEAST_SHARE_LISTED = 0.05
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[float]:
@@ -147,6 +148,55 @@ def final_losses(losses: NDArray[np.float64] | None, chosen: int | None) -> Html
         for restart in order
     ]
     return element("ul", *items, class_="chips", aria_label="Final loss of each restart, lowest first")
+
+
+def numbers_of_clusters(summary: Summary) -> Html:
+    """Draw the score of each number of clusters, and tabulate how other good numbers divide the points."""
+    table_of_k = summary.clusters.k_search
+    if table_of_k is None or not np.isfinite(table_of_k.scores).any():
+        return Html("")
+    ks, scores = table_of_k.ks.astype(np.float64), table_of_k.scores.astype(np.float64)
+    chosen = len(summary.names)
+    x_range = (float(ks[0]), float(max(ks[-1], ks[0] + 1)))
+    y_range = (min(0.0, float(np.nanmin(scores))), max(float(np.nanmax(scores)), 1e-6))
+    x, y = WIDTH * relative(ks.tolist(), x_range), HEIGHT * (1 - relative(scores.tolist(), y_range))
+    points = " ".join(f"{left:.1f},{top:.1f}" for left, top in zip(x, y, strict=True) if np.isfinite(top))
+    shapes = [element("path", d=f"M{points}", class_="curve")]
+    at = WIDTH * relative([float(chosen)], x_range)[0]
+    if chosen in table_of_k.ks:
+        shapes.append(element("path", d=f"M{at:.1f},0V{HEIGHT}", class_="chosen"))
+    chart = plot(
+        shapes,
+        x_range=x_range,
+        y_range=y_range,
+        x_label="number of clusters",
+        y_label="score",
+        description=f"Score of {int(ks[0])} to {int(ks[-1])} clusters; {chosen} was chosen",
+    )
+    words = summary.clusters.diagnostics.get("number_of_clusters")
+    note = (f"Chosen: {words}. " if isinstance(words, str) else "") + (
+        "The score is the share of pairs of neighbours that clusters keep together beyond what a cloud without "
+        "clusters would, less where halves of the pairs disagree."
+    )
+    others = [int(level) for level in table_of_k.levels if level != chosen and level <= MOST_CLUSTERS_LISTED]
+    relations = [relation_table(summary, level) for level in others]
+    return card("Number of clusters", chart, *relations, note=note, wide=True, anchor="number-of-clusters")
+
+
+def relation_table(summary: Summary, level: int) -> Html:
+    """Tabulate which clusters the parts of another good number consist of."""
+    assert summary.clusters.k_search is not None
+    counts = summary.clusters.k_search.relation(summary.codes, level)
+    rows: list[list[str]] = []
+    for part, row in enumerate(counts):
+        shares = row / max(1, row.sum())
+        largest = [
+            int(cluster) for cluster in np.argsort(-shares, kind="stable") if shares[cluster] >= LEAST_SHARE_LISTED
+        ]
+        listed = ", ".join(f"{summary.title(cluster)} ({percent(shares[cluster])})" for cluster in largest)
+        rows.append([f"part {part}", f"{row.sum():,}", listed or "–"])
+    unfold = element("summary", f"With {level} instead: which clusters each part consists of")
+    return element("details", unfold, table(["part", "points", "clusters"], rows, caption=f"Parts of {level}"))
 
 
 def confidence_histogram(summary: Summary) -> Html:

@@ -13,7 +13,7 @@ from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.scores import open_features_of
-from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves
+from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves, numbers_of_clusters
 from cceclust.report.confusion import class_scores, confusion_matrix
 from cceclust.report.figures import key_figures
 from cceclust.report.markup import Html, card, element, facts_table, number, percent
@@ -95,6 +95,7 @@ def page(
     parts = [
         key_figures(summary),
         warnings_of(summary),
+        numbers_of_clusters(summary),
         element("div", loss_curves(summary), confidence_histogram(summary), class_="columns"),
         point_map(summary, features),
         element("div", cluster_sizes(summary), class_scores(summary), class_="columns"),

@@ -26,6 +26,7 @@ from cceclust.training.candidates import (
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
 from cceclust.training.engine import EpochReport, TrainedHeads, TrainingPlan, train
 from cceclust.training.heads import HeadStack
+from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.labels import Supervision, labelled_rows
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
@@ -82,6 +83,8 @@ class Fit:
         How much farther each row is from its neighbours than they are from theirs.
     problems : list of str
         What makes the clusters doubtful.
+    search : KSearch or None
+        How the number of clusters was chosen; None if it was given.
     """
 
     coef: NDArray[Any]
@@ -101,6 +104,7 @@ class Fit:
     columns_scaled: bool
     outlier_scores: NDArray[np.float64] | None
     problems: list[str]
+    search: KSearch | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ class Prepared:
         Where candidates are judged.
     columns : ndarray of shape (n_features,) or None
         What each column was divided by first, if columns were scaled one by one.
+    search : KSearch or None
+        How the number of clusters was chosen; None if it was given.
     """
 
     space: TrainingSpace
@@ -129,6 +135,7 @@ class Prepared:
     n_companions: int
     arena: Arena | None
     columns: NDArray[np.float64] | None
+    search: KSearch | None
 
 
 def fit_heads(
@@ -182,6 +189,9 @@ def fit_heads(
             is_judged=is_judged,
             seed=seed,
         )
+        search = prepared.search
+        if search is not None:
+            settings = settings.with_clusters(search.chosen)
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
@@ -247,6 +257,9 @@ def fit_heads(
             f"{n_far} of {rows.shape[0]} rows are more than {choices.FAR:g} times as far from the middle as most rows: "
             "they took no part in the fit; look at outlier_score_"
         )
+    if search is not None and search.chosen == 1:
+        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
+        problems = [search.in_words()]
     return Fit(
         coef=coef,
         intercept=intercept,
@@ -265,6 +278,19 @@ def fit_heads(
         columns_scaled=prepared.columns is not None,
         outlier_scores=score_outliers(prepared, sample_weight, settings),
         problems=problems,
+        search=search,
+    )
+
+
+def search_candidates(
+    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, seed: int
+) -> KSearch | None:
+    """Choose the number of clusters, unless it is given."""
+    if settings.candidates is None:
+        return None
+    candidates = None if settings.candidates == "auto" else settings.candidates
+    return search_rows(
+        rows, candidates, sample_weight=sample_weight, neighbors=neighbors, seed=seed, n_jobs=settings.n_jobs
     )
 
 
@@ -295,6 +321,9 @@ def prepare(
         columns = np.where(deviations > 0, deviations, 1.0)
         rows = scaled_columns(rows, deviations)
         standardization = measure(rows, sample_weight, standardize=True)
+    search = search_candidates(rows, settings, sample_weight, neighbors, seed)
+    if search is not None:
+        settings = settings.with_clusters(search.chosen)
     space = training_space(
         rows,
         standardization,
@@ -310,7 +339,7 @@ def prepare(
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
-    return Prepared(space, spectrum, found, n_companions, arena, columns)
+    return Prepared(space, spectrum, found, n_companions, arena, columns, search)
 
 
 def find_neighbors(

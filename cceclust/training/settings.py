@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
@@ -26,6 +27,8 @@ class FitSettings:
     """How to fit; see :class:`cceclust.CCEClusterer` for the meaning of each parameter."""
 
     n_clusters: int
+    # Numbers of clusters to choose from; `n_clusters` then only counts once one is chosen.
+    candidates: tuple[int, ...] | Literal["auto"] | None = None
     fairness: float | Literal["auto"] | None = None
     prior: ArrayLike | Literal["auto"] | None = None
     weight_decay: float | Literal["auto"] = "auto"
@@ -45,10 +48,11 @@ class FitSettings:
     n_jobs: int | None = None
 
     @classmethod
-    def of(cls, estimator: Any, n_clusters: int) -> Self:
+    def of(cls, estimator: Any, n_clusters: Any) -> Self:
         """Take the parameters of an estimator; those that it does not have keep their defaults."""
         given: dict[str, Any] = {field.name: getattr(estimator, field.name, field.default) for field in fields(cls)}
-        return cls(**{**given, "n_clusters": n_clusters})
+        count, candidates = as_candidates(n_clusters)
+        return cls(**{**given, "n_clusters": count, "candidates": candidates})
 
     def __post_init__(self) -> None:
         check_count(self.n_clusters, "n_clusters", 1)
@@ -72,6 +76,8 @@ class FitSettings:
             check_count(self.max_epochs, "max_epochs", 1)
         thread_count(self.n_jobs)
         if not self.has_free_prior and self.prior is not None:
+            if self.candidates is not None:
+                raise InputError("a prior needs a number of clusters, one for each part; give n_clusters or no prior")
             self.prior_parts(np.dtype(np.float64))
 
     @property
@@ -105,6 +111,10 @@ class FitSettings:
         init = "k-means" if self.init == "graph" else self.init
         return replace(self, graph_candidates=False, init=init)
 
+    def with_clusters(self, n_clusters: int) -> FitSettings:
+        """Return the settings for the number of clusters that was chosen."""
+        return replace(self, n_clusters=n_clusters, candidates=None)
+
     @property
     def n_threads(self) -> int:
         """Number of threads."""
@@ -120,6 +130,38 @@ class FitSettings:
         if self.max_epochs == "auto":
             return choices.epochs_for(n_rows, self.batch_size)
         return int(self.max_epochs)
+
+
+def as_candidates(n_clusters: Any) -> tuple[int, tuple[int, ...] | Literal["auto"] | None]:
+    """Return the number of clusters, and the candidates if it is yet to be chosen.
+
+    Parameters
+    ----------
+    n_clusters : int, "auto", range or sequence of int
+        What a user gave.
+
+    Examples
+    --------
+    >>> as_candidates(8), as_candidates("auto"), as_candidates(range(2, 5)), as_candidates([7])
+    ((8, None), (1, 'auto'), (1, (2, 3, 4)), (7, None))
+    """
+    if isinstance(n_clusters, str) and n_clusters == "auto":
+        return 1, "auto"
+    if not isinstance(n_clusters, Sequence | np.ndarray) or isinstance(n_clusters, str | bytes):
+        check_count(n_clusters, "n_clusters", 1)
+        return int(n_clusters), None
+    numbers = list(n_clusters)
+    if not numbers:
+        raise InputError(f"n_clusters={n_clusters!r}; expected at least one number of clusters, the smallest first")
+    for number in numbers:
+        check_count(number, "n_clusters", 1)
+    if max(numbers) > choices.MOST_CLUSTERS_SEARCHED and len(numbers) > 1:
+        raise InputError(
+            f"n_clusters goes up to {max(numbers)}, but numbers are compared up to {choices.MOST_CLUSTERS_SEARCHED}; "
+            "give lower ones, or a single one"
+        )
+    candidates = tuple(sorted({int(number) for number in numbers}))
+    return (candidates[0], None) if len(candidates) == 1 else (1, candidates)
 
 
 def check_one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
