@@ -32,7 +32,7 @@ from cceclust.training.rows import in_memory
 Labelled = tuple[NDArray[Any], int]
 MOST_ROWS = 3000
 # The peers that fit every number of clusters try these; all true numbers are among them.
-GRID = (*range(2, 13), 15, 18, 20, 22, 25, 30, 35, 40, 50, 60, 70, 80)
+GRID = (*range(2, 16), 18, 20, 22, 25, 28, 32, 36, 40, 45, 50, 55, 60, 65, 70, 80)
 # They get at most this many principal components, in which they are better and faster than in all features.
 COMPONENTS = 30
 
@@ -112,7 +112,7 @@ def by_gap(rows: NDArray[Any]) -> int:
     """Take the first number whose gap is within a standard error of the next one's (Tibshirani et al., 2001)."""
     generator = np.random.default_rng(0)
     low, high = rows.min(axis=0), rows.max(axis=0)
-    references = [generator.uniform(low, high, rows.shape) for _ in range(2)]
+    references = [generator.uniform(low, high, rows.shape) for _ in range(3)]
     ks = [1, *possible(rows)]
     gaps, errors = [], []
     for k in ks:
@@ -120,7 +120,7 @@ def by_gap(rows: NDArray[Any]) -> int:
         gaps.append(np.mean(logs) - np.log(kmeans(rows, k).inertia_))
         errors.append(np.std(logs) * np.sqrt(1 + 1 / len(logs)))
     accepted = [k for k, gap, after, error in zip(ks, gaps, gaps[1:], errors[1:], strict=False) if gap >= after - error]
-    return accepted[0] if accepted else ks[-1]
+    return accepted[0] if accepted else ks[int(np.argmax(gaps))]
 
 
 def by_bic(rows: NDArray[Any]) -> int:
@@ -128,7 +128,7 @@ def by_bic(rows: NDArray[Any]) -> int:
     kind = "full" if rows.shape[1] <= 10 else "diag"
 
     def criterion(k: int) -> float:
-        mixture = GaussianMixture(k, covariance_type=kind, reg_covar=1e-4, max_iter=30, random_state=0)
+        mixture = GaussianMixture(k, covariance_type=kind, reg_covar=1e-4, max_iter=50, random_state=0)
         return float(mixture.fit(rows).bic(rows))
 
     return min((1, *possible(rows)), key=criterion)
@@ -211,7 +211,8 @@ def answer(method: Callable[[NDArray[Any]], int], rows: NDArray[Any]) -> int | N
         warnings.simplefilter("ignore")
         try:
             return method(rows)
-        except ImportError:
+        except (ImportError, ValueError):
+            # EVoC refuses two features.
             return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,16 +69,17 @@ def whole_number(name: str, least: int, most: int) -> Any:
     return parse
 
 
-def parse_k(text: str) -> int | str | list[int]:
+def parse_k(text: str) -> int | str | Sequence[int]:
     """Turn "10", "auto", "2..30" or "5,10,20" into a number, "auto" or numbers to choose from."""
     if text == "auto":
         return text
     first, dots, last = text.partition("..")
+    numbers: Sequence[int]
     try:
-        numbers = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
-    except (ValueError, OverflowError, MemoryError):
+        numbers = range(int(first), int(last) + 1) if dots else sorted({int(part) for part in text.split(",")})
+    except ValueError:
         numbers = []
-    if not numbers or min(numbers) < 1 or max(numbers) > LARGEST_COUNT:
+    if not numbers or numbers[0] < 1 or numbers[-1] > LARGEST_COUNT:
         raise typer.BadParameter(
             f"{text!r}; expected a number of at least 1, auto, a range such as 2..30, or numbers such as 5,10,20"
         )
@@ -265,7 +267,7 @@ def fit(
     has_labels = labels is not None or soft_labels is not None
     if has_labels and k is not None and not isinstance(k, int):
         raise typer.BadParameter("labels need a number of clusters, or none for one a class", param_hint="--k")
-    n_clusters = "auto" if k is None and not has_labels else k
+    n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
         {"fairness": fairness, "prior": prior, "n_init": restarts},
