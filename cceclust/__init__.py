@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
+    from cceclust.training.modularity import neighbor_modularity
     from cceclust.training.neighbors import nearest_neighbors
 
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
@@ -24,6 +25,7 @@ HOMES = {
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
     "match_clusters": "cceclust.scoring",
     "nearest_neighbors": "cceclust.training.neighbors",
+    "neighbor_modularity": "cceclust.training.modularity",
     "score_clusters": "cceclust.scoring",
 }
 
@@ -36,6 +38,7 @@ __all__ = [
     "estimate_pseudo_labels",
     "match_clusters",
     "nearest_neighbors",
+    "neighbor_modularity",
     "score_clusters",
 ]
 

@@ -121,10 +121,18 @@ def fit_features(
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
+    scores = getattr(estimator, "outlier_score_", None)
+    clusters.outlier_scores = None if scores is None else scores.astype(np.float32)
     clusters.diagnostics = {
         "seconds": round(seconds, 3),
         "n_iter": int(estimator.n_iter_),
         "converged": getattr(estimator, "converged_", None),
+        "modularity": getattr(estimator, "modularity_", None),
+        "chosen": getattr(estimator, "chosen_", None),
+        "candidates": getattr(estimator, "candidates_", None),
+        "best_restart": getattr(estimator, "best_restart_", None),
+        "loss": getattr(estimator, "loss_", None),
+        "columns_scaled": getattr(estimator, "columns_scaled_", None),
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
         "agreeing_restarts": getattr(estimator, "n_agreeing_", None),
         "weight_decay": getattr(estimator, "weight_decay_", None),

@@ -119,6 +119,8 @@ class LabelFreeScores:
         Loss of the chosen restart on all the data.
     mean_confidence : float or None
         Mean of the largest probability of each row.
+    modularity : float or None
+        How much more often nearest neighbours share a cluster than strangers would.
     silhouette : float or None
         Mean silhouette of a sample of rows, from −1 to 1.
     restart_agreement : float or None
@@ -133,6 +135,7 @@ class LabelFreeScores:
     size_entropy: float | None
     loss: float | None
     mean_confidence: float | None
+    modularity: float | None
     silhouette: float | None
     restart_agreement: float | None
 
@@ -270,7 +273,8 @@ def score_without_labels(
     labels: ArrayLike,
     *,
     probabilities: ArrayLike | None = None,
-    losses: ArrayLike | None = None,
+    loss: float | None = None,
+    modularity: float | None = None,
     restart_agreement: float | None = None,
     sample: ArrayLike | None = None,
     sample_features: ArrayLike | None = None,
@@ -283,8 +287,10 @@ def score_without_labels(
         Clusters, integers or strings. Rows with −1, an empty string or NaN have none.
     probabilities : array-like of shape (n_samples, n_clusters), optional
         The head's softmax.
-    losses : array-like of shape (n_restarts,), optional
-        Final loss of each restart.
+    loss : float, optional
+        Loss of the chosen head.
+    modularity : float, optional
+        Of the clusters on the graph of neighbours, see :func:`cceclust.neighbor_modularity`.
     restart_agreement : float, optional
         Mean adjusted Rand index between restarts.
     sample : array-like of shape (n_sampled,), optional
@@ -307,7 +313,6 @@ def score_without_labels(
     sizes = np.unique(values[clustered], return_counts=True)[1]
     n_clusters = max(len(sizes), softmax.shape[1] if softmax is not None else 0)
     n_empty = n_clusters - len(sizes)
-    finite_losses = finite(losses)
     return LabelFreeScores(
         n_samples=int(clustered.sum()),
         n_clusters=n_clusters,
@@ -315,8 +320,9 @@ def score_without_labels(
         smallest=0 if n_empty else int(sizes.min(initial=len(values))),
         largest=int(sizes.max(initial=0)),
         size_entropy=relative_entropy(sizes, n_clusters),
-        loss=float(finite_losses.min()) if finite_losses.size else None,
+        loss=loss if finite(loss).size else None,
         mean_confidence=mean_confidence(softmax),
+        modularity=modularity if finite(modularity).size else None,
         silhouette=None if sample is None or sample_features is None else silhouette(values, sample, sample_features),
         restart_agreement=restart_agreement if finite(restart_agreement).size else None,
     )

@@ -34,6 +34,7 @@ OPTIONS = {
     "fairness": "--fairness",
     "prior": "--prior",
     "n_init": "--restarts",
+    "scale": "--scale",
     "random_state": "--seed",
     "verbose": "--quiet",
     "n_extra_clusters": "--k",
@@ -51,6 +52,13 @@ def check_preset(name: str | None) -> str | None:
     """Refuse presets that do not exist."""
     if name not in (None, "paper"):
         raise typer.BadParameter(f"{name!r} is not a preset; there is: paper")
+    return name
+
+
+def check_scale(name: str | None) -> str | None:
+    """Refuse ways to scale that do not exist."""
+    if name not in (None, "auto", "overall", "columns"):
+        raise typer.BadParameter(f"{name!r} is none of auto, overall, columns")
     return name
 
 
@@ -170,7 +178,7 @@ def fit(
         method_option(
             parser=parse_fairness,
             metavar="X",
-            help="How much the clusters' sizes are held to the prior. [dim]\\[default: the method's; 100 for cce][/]",
+            help="How much the clusters' sizes are held to the prior. [dim]\\[default: heads differ, from 1 to 100][/]",
         ),
     ] = None,
     prior: Annotated[
@@ -178,7 +186,7 @@ def fit(
         method_option(
             parser=parse_prior,
             metavar="P,P,…",
-            help="Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/]. [dim]\\[default: equal][/]",
+            help="Expected parts of the clusters, e.g. [cyan]0.5,0.3,0.2[/]. [dim]\\[default: the data decide][/]",
         ),
     ] = None,
     restarts: Annotated[
@@ -186,7 +194,16 @@ def fit(
         method_option(
             parser=whole_number("a number", 1, LARGEST_COUNT),
             metavar="N",
-            help="Heads that start from different places. [dim]\\[default: 10; with labels 2][/]",
+            help="Heads to train, from different starts. [dim]\\[default: 6; with labels 2, other methods 10][/]",
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        method_option(
+            callback=check_scale,
+            metavar="HOW",
+            help="Divide all [cyan]columns[/] by their deviations, or [cyan]overall[/] by one number; [cyan]auto[/] "
+            "scales columns that are in different units. [dim]\\[default: auto][/]",
         ),
     ] = None,
     seed: Annotated[
@@ -270,7 +287,7 @@ def fit(
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
-        {"fairness": fairness, "prior": prior, "n_init": restarts},
+        {"fairness": fairness, "prior": prior, "n_init": restarts, "scale": scale},
         changes or [],
         preset=preset,
         has_labels=has_labels,

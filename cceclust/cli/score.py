@@ -52,7 +52,9 @@ def score(
     ARI, purity, recall and precision of every class, the confusion matrix.
     Rows labelled -1 or empty are left out and counted.
 
-    Without: loss, confidence, balance of the sizes, silhouette, stability.
+    Without: modularity on the graph of neighbours (how much more often
+    neighbours share a cluster than by chance), loss, confidence, balance of
+    the sizes, silhouette, stability.
     """
     from cceclust.files.scores import score_file
 
@@ -178,11 +180,12 @@ def label_free_table(scores: LabelFreeScores) -> Table:
     """Tabulate what can be said without labels."""
     table = plain_table()
     figures = {
+        "modularity on the neighbour graph": scores.modularity,
         "loss": scores.loss,
         "mean confidence": scores.mean_confidence,
         "entropy of the sizes (1 = all equal)": scores.size_entropy,
         "silhouette of a sample (−1 to 1)": scores.silhouette,
-        "agreement of the restarts (mean ARI)": scores.restart_agreement,
+        "agreement of the candidates (mean ARI)": scores.restart_agreement,
     }
     for name, value in figures.items():
         if value is not None:

@@ -70,7 +70,7 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         classes=clusters.parameters.get("classes"),
         sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
         mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
-        loss=None if clusters.losses is None else float(np.nanmin(clusters.losses)),
+        loss=clusters.diagnostics.get("loss"),
         restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
         diagnostics=clusters.diagnostics,
         against_labels=against_labels,
@@ -93,8 +93,14 @@ def print_summary(summary: Summary) -> None:
         console.print(f"Chosen: {how_many}", markup=False, soft_wrap=True)
     console.print(size_table(summary.sizes, summary.classes))
     console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
-    if summary.restart_losses:
+    if summary.diagnostics.get("candidates"):
+        console.print(f"Modularity       {judged_text(summary.diagnostics)}", soft_wrap=True, markup=False)
+    elif summary.restart_losses and summary.loss is not None:
         console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}", soft_wrap=True)
+    if summary.diagnostics.get("columns_scaled"):
+        console.print(
+            "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
+        )
     if "seconds" in summary.diagnostics:
         count = summary.diagnostics["n_iter"]
         epochs = f"{count} epoch{'' if count == 1 else 's'}"
@@ -144,6 +150,21 @@ def labels_text(summary: Summary) -> str:
     if summary.classes is None:
         return "labels were used for this line only"
     return "on rows that no label was given for" if "labelled_rows" in summary.diagnostics else "true labels"
+
+
+def judged_text(diagnostics: dict[str, Any]) -> str:
+    """Say which candidate was kept and what the graph of neighbours says of it.
+
+    The modularity is how much more often neighbours share a cluster than strangers would.
+    """
+    scores, chosen = diagnostics["candidates"], diagnostics["chosen"]
+    text = f"{diagnostics['modularity']:.3f} on the neighbour graph; {chosen}"
+    if len(scores) == 1:
+        return text
+    others = len(scores) - 1
+    agreeing = diagnostics["agreeing_restarts"] - 1
+    text += f", of {len(scores)} candidates from {min(scores.values()):.3f} to {max(scores.values()):.3f}"
+    return f"{text}; {agreeing} of the other {others} found the same clusters"
 
 
 def restarts_text(summary: Summary) -> str:

@@ -24,8 +24,10 @@ class CCEClusterer(SoftmaxClusterer):
 
         mean H₂(y, σ) + λ KL(u ‖ ȳ),    H₂(y, σ) = −ln Σ_k y_k σ_k,
 
-    for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads start from
-    different places and train side by side; the one with the lowest loss on all the data is kept.
+    for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads train side by
+    side, with different starts and different fairness. Beside them stand partitions of the graph of nearest neighbours
+    and K-means' own clusters. The graph judges them all, without labels: a candidate is good if neighbours share a
+    cluster much more often than strangers would (:func:`cceclust.neighbor_modularity`). What you fix is not varied.
 
     Parameters
     ----------
@@ -33,11 +35,13 @@ class CCEClusterer(SoftmaxClusterer):
         Number of clusters; or numbers to choose from, "auto" for all from 2 to 100 with at least five rows a cluster.
         The graph of neighbours decides, and may decide for a single cluster (docs/choosing-k.md). A number is the
         default because a search needs enough rows to say something.
-    fairness : float, default=100.0
+    fairness : float or "auto", default="auto"
         λ: how much the clusters' sizes are held to `prior`. This is the λ of the loss as written above, where H₂ is
-        averaged over the points: EM's M-step works with λ times the number of points.
-    prior : array-like of shape (n_clusters,), optional
-        u: the expected part of each cluster, for unbalanced data. Uniform by default.
+        averaged over the points: EM's M-step works with λ times the number of points. "auto" trains heads with 1, 10
+        and 100.
+    prior : array-like of shape (n_clusters,), "auto" or None, default="auto"
+        u: the expected part of each cluster; the parts must sum to 1. None expects equal parts. "auto" expects equal
+        parts in some heads, and in others the sizes of the parts of the graph they start from.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
         their leading principal components, less for more than ten clusters, and less where clusters are crowded.
@@ -55,17 +59,20 @@ class CCEClusterer(SoftmaxClusterer):
         memory of a size for which the graph is both worth having and affordable.
     neighbor_weight : float, default=1.0
         Weight of the neighbour beside a weight of 1 for the row itself.
-    init : {"auto", "random", "k-means"}, default="auto"
-        Where heads start: with random weights, or each around the centres of its own run of K-means. "auto" is K-means
-        where clusters are crowded: where fewer than four directions for each cluster beyond two hold nearly all the
-        features' variance.
+    init : {"auto", "random", "k-means", "graph"}, default="auto"
+        Where heads start: with random weights, each around the centres of its own run of K-means, or around the means
+        of a partition of the graph. "auto" has some of each, but none at random where clusters are crowded: where fewer
+        than four directions for each cluster beyond two hold nearly all the features' variance.
+    graph_candidates : bool, default=True
+        Whether heads differ, and partitions of the graph and K-means are candidates beside them. False trains
+        `n_init` heads with different random numbers only, and the graph chooses among them.
     n_components : int or "auto", default="auto"
         Train on this many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as
         many features: clusters come out as good, several times faster. `coef_` is for the features in any case, and
         `partial_fit` always trains on them.
-    n_init : int, default=10
-        Number of heads, each with a start of its own.
+    n_init : int, default=6
+        Number of heads that are trained.
     max_epochs : int or "auto", default="auto"
         How often each row is seen at most. "auto" makes about 800 steps, and at least 10 epochs.
     tol : float, default=1e-4
@@ -73,6 +80,9 @@ class CCEClusterer(SoftmaxClusterer):
         epochs. 0 trains to the end.
     standardize : bool, default=True
         Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
+    scale : {"auto", "overall", "columns"}, default="auto"
+        Whether each column is first divided by its own standard deviation. "auto" does so where the largest is more
+        than 20 times the median one, as in tables whose columns are in different units.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -98,18 +108,32 @@ class CCEClusterer(SoftmaxClusterer):
         Weights of the head, for raw features.
     intercept_ : ndarray of shape (n_clusters,)
         Biases of the head, for raw features.
+    modularity_ : float or None
+        How much more often neighbours share a cluster than strangers would: what the chosen candidate was judged by.
+        None if the loss decided, as for very few rows.
+    chosen_ : str or None
+        Which candidate that is.
+    candidates_ : dict or None
+        The modularity of every candidate by its name.
+    outlier_score_ : ndarray of shape (n_samples,) or None
+        How much farther each row is from its neighbours than they are from theirs: about 1 for most rows. None if not
+        all rows are in memory.
+    columns_scaled_ : bool
+        Whether each column was divided by its own standard deviation.
     loss_ : float
-        The loss on all the data.
+        The loss of the chosen head on all the data (a sample of very many rows), at the minimum over y.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean loss of each epoch.
     losses_ : ndarray of shape (n_init,)
-        The loss of every restart on all the data.
+        The loss of every trained head, each with its own fairness and prior.
     loss_curves_ : ndarray of shape (n_init, n_iter_)
         Mean loss of each epoch, of every restart.
     restart_agreement_ : float or None
-        Mean adjusted Rand index between the labels of every two restarts: near 1, they found the same clusters.
+        Mean adjusted Rand index between the labels of every two candidates: near 1, they found the same clusters.
     n_agreeing_ : int
-        Number of restarts that found the chosen one's clusters (an adjusted Rand index of 0.9), itself included.
+        Number of candidates that found the chosen one's clusters (an adjusted Rand index of 0.9), itself included.
+    best_restart_ : int
+        Number of the trained head that the chosen one comes from; that of the lowest loss if it comes from none.
     weight_decay_ : float
         The weight decay that was used.
     n_components_ : int

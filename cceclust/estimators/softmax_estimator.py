@@ -77,6 +77,7 @@ class SoftmaxEstimator(BaseEstimator):
         self.prediction_ = fit.prediction
         self.losses_, self.loss_ = fit.losses, fit.loss
         self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
+        self.best_restart_ = fit.best_curve
         self.n_iter_ = fit.loss_curves.shape[1]
         self.converged_ = fit.converged
         self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing

@@ -96,10 +96,12 @@ class Clusters:
         The labels that came with the features; those of rows that taught the fit are left out, as −1 or empty.
     paths : ndarray of shape (n_samples,), optional
         Where each row came from.
+    outlier_scores : ndarray of shape (n_samples,), optional
+        How much farther each row is from its nearest neighbours than they are from theirs; about 1 for most rows.
     loss_curves : ndarray of shape (n_restarts, n_epochs), optional
         The mean training loss of each restart in each epoch.
     losses : ndarray of shape (n_restarts,), optional
-        The final loss of each restart on all the data; the lowest was chosen.
+        The final loss of each restart on all the data, each with its own fairness.
     k_search : KTable, optional
         How the number of clusters was chosen, if it was not given.
     parameters : dict
@@ -116,6 +118,7 @@ class Clusters:
     probabilities: NDArray[Any] | None = None
     true_labels: NDArray[Any] | None = None
     paths: NDArray[Any] | None = None
+    outlier_scores: NDArray[Any] | None = None
     loss_curves: NDArray[Any] | None = None
     losses: NDArray[Any] | None = None
     k_search: KTable | None = None
@@ -127,7 +130,7 @@ class Clusters:
     def __post_init__(self) -> None:
         if self.labels.ndim != 1:
             raise InputError(f"labels have shape {self.labels.shape}; expected one for each row")
-        for name in ("probabilities", "true_labels", "paths"):
+        for name in ("probabilities", "true_labels", "paths", "outlier_scores"):
             column = getattr(self, name)
             if column is not None and column.shape[:1] != self.labels.shape:
                 n_values = column.shape[0] if column.ndim else "no column of"
@@ -143,17 +146,21 @@ class Clusters:
 
     @property
     def chosen_restart(self) -> int | None:
-        """The restart that was kept: the one with the lowest loss."""
-        return None if self.losses is None else int(np.nanargmin(self.losses))
+        """The restart that the kept head comes from; the one with the lowest loss, if nothing else is known."""
+        if self.losses is None:
+            return None
+        stated = self.diagnostics.get("best_restart")
+        is_known = isinstance(stated, int) and 0 <= stated < len(self.losses)
+        return stated if is_known else int(np.nanargmin(self.losses))
 
 
-ARRAYS = ("labels", "probabilities", "true_labels", "paths", "loss_curves", "losses")
+ARRAYS = ("labels", "probabilities", "true_labels", "paths", "outlier_scores", "loss_curves", "losses")
 K_ARRAYS = tuple(f"k_{field.name}" for field in fields(KTable))
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False, full_paths: bool = False) -> None:
-    """Write a clustering as ``.h5`` (everything), ``.csv`` (row, path, label, class, confidence) or ``.npy`` (labels).
+    """Write a clustering as ``.h5`` (everything), ``.csv`` (a line for each row) or ``.npy`` (labels).
 
     Parameters
     ----------
@@ -202,6 +209,9 @@ def check_numbers(clusters: Clusters) -> None:
     for name, column, kinds in (("true_labels", clusters.true_labels, "iubfU"), ("paths", clusters.paths, "U")):
         if column is not None and (column.ndim != 1 or column.dtype.kind not in kinds):
             raise InputError(f"{name} are {described(column)}; expected a column")
+    scores = clusters.outlier_scores
+    if scores is not None and not (scores.ndim == 1 and scores.dtype.kind == "f" and np.isfinite(scores).all()):
+        raise InputError(f"outlier_scores are {described(scores)}; expected finite numbers")
     # A restart that failed has no loss, and the curve of one that ended early goes on, as NaN.
     for name, losses, n_axes in (("losses", clusters.losses, 1), ("loss_curves", clusters.loss_curves, 2)):
         if losses is not None and not (losses.ndim == n_axes and losses.dtype.kind == "f" and has_numbers(losses)):
@@ -256,6 +266,8 @@ def write_csv(path: Path, clusters: Clusters) -> None:
         columns["class"] = clusters.named_labels
     if clusters.probabilities is not None:
         columns["confidence"] = np.char.mod("%.6g", clusters.probabilities.max(axis=1))
+    if clusters.outlier_scores is not None:
+        columns["outlier_score"] = np.char.mod("%.6g", clusters.outlier_scores)
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
         writer.writerow(columns)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cceclust import choices
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile, open_features
@@ -14,7 +15,9 @@ from cceclust.files.label_files import read_label_file
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.stored import ARRAY_FILES, stored_file
-from cceclust.scoring import LabelFreeScores, Scores, score_clusters, score_without_labels
+from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
+from cceclust.training.candidates import modularity_of_rows
+from cceclust.training.rows import in_memory
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
 
@@ -127,17 +130,37 @@ def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
 
 
 def score_without_truth(clusters: Clusters, features: FeatureFile | None = None) -> LabelFreeScores:
-    """Judge clusters by what they say about themselves; the silhouette is that of a fixed sample of rows."""
+    """Judge clusters without true labels; with their features, on a fixed sample of rows where that is needed."""
+    losses, chosen = clusters.losses, clusters.chosen_restart
+    loss = clusters.diagnostics.get("loss")
+    if not isinstance(loss, float):
+        loss = None if losses is None or chosen is None else float(losses[chosen])
+    modularity = clusters.diagnostics.get("modularity")
     sample = rows = None
     if features is not None:
         n_rows = min(SILHOUETTE_ROWS, features.n_samples)
         sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
         rows = features.read(sample)
+        if not isinstance(modularity, float):
+            modularity = sampled_modularity(clusters, features)
     return score_without_labels(
         clusters.labels,
         probabilities=clusters.probabilities,
-        losses=clusters.losses,
+        loss=loss,
+        modularity=modularity if isinstance(modularity, float) else None,
         restart_agreement=clusters.diagnostics.get("restart_agreement"),
         sample=sample,
         sample_features=rows,
     )
+
+
+def sampled_modularity(clusters: Clusters, features: FeatureFile) -> float | None:
+    """Return the modularity of clusters on the graph of a fixed sample of their features."""
+    codes = np.unique(clusters.labels, return_inverse=True)[1]
+    n_rows = min(choices.ROWS_TO_JUDGE, features.n_samples)
+    sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
+    sample = sample[~is_missing(clusters.labels[sample])]
+    rows = in_memory(features.read(sample))
+    if not all(np.isfinite(block).all() for _, block in rows.blocks()):
+        return None
+    return modularity_of_rows(rows, codes[sample], np.ones(len(sample)))

@@ -26,7 +26,7 @@ from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
-from cceclust.training.spectrum import Spectrum, longest_stable_step
+from cceclust.training.spectrum import Spectrum, longest_stable_step, sample_rows
 from cceclust.training.standardization import fold
 from cceclust.training.starts import head_around, heads_around_centres, random_heads
 
@@ -411,31 +411,29 @@ def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any]) -> NDAr
 
 
 def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int) -> HeadStack:
-    """Return a head with K-means' own partition: some starts on a sample of rows, and one on all rows from the best."""
-    rows: Rows = arena.space.rows
-    assert isinstance(rows, ArrayRows)
-    standardization, weights = arena.space.standardization, arena.sample_weight
-    matrix = (rows.matrix - standardization.mean) / rows.dtype.type(standardization.scale)
-    n_rows = max(choices.FLOOR_ROWS, choices.SAMPLE_PER_CLUSTER * n_clusters, choices.FLOOR_NUMBERS // rows.shape[1])
-    kept = np.flatnonzero(weights > 0)
-    sample = kept
-    if len(kept) > n_rows:
-        sample = np.sort(np.random.default_rng(seed).choice(kept, n_rows, replace=False))
+    """Return a head with K-means' own clusters: several starts on a sample of rows, then rounds on all rows."""
+    most = max(
+        choices.FLOOR_ROWS,
+        choices.SAMPLE_PER_CLUSTER * n_clusters,
+        choices.FLOOR_NUMBERS // arena.space.rows.shape[1],
+    )
+    sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
+    kmeans = KMeans(n_clusters, n_init=choices.FLOOR_STARTS, random_state=seed)
     # Its threads would add up in any order. With fewer different rows than clusters, centres coincide, which is no
     # reason to warn.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        kmeans = KMeans(n_clusters, n_init=choices.FLOOR_STARTS, random_state=seed)
-        kmeans.fit(matrix[sample], sample_weight=weights[sample])
-        if len(sample) < len(kept):
-            kmeans = KMeans(
-                n_clusters,
-                init=kmeans.cluster_centers_,
-                n_init=1,
-                max_iter=choices.FLOOR_ITERATIONS,
-                random_state=seed,
-            )
-            kmeans.fit(matrix[kept], sample_weight=weights[kept])
-    inertia = kmeans.inertia_ / float(weights[kept].sum(dtype=np.float64))
-    head, bias = head_around(kmeans.cluster_centers_.astype(np.float64), inertia, spectrum)
-    return HeadStack(1, head.astype(rows.dtype), bias.astype(rows.dtype))
+        kmeans.fit(sample, sample_weight=weights)
+    standardization, dtype = arena.space.standardization, arena.space.rows.dtype
+    centres = (kmeans.cluster_centers_ - standardization.mean) / standardization.scale
+    head, bias = head_around(centres, kmeans.inertia_ / standardization.scale**2, spectrum)
+    heads = HeadStack(1, head.astype(dtype), bias.astype(dtype))
+    labels = labels_of(arena, *heads.unstacked())
+    for _ in range(choices.FLOOR_ITERATIONS):
+        # The nearest mean of each row, and then the means of those that share one: one round of Lloyd's method.
+        heads = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
+        moved = labels_of(arena, *heads.unstacked())
+        if np.array_equal(moved, labels):
+            break
+        labels = moved
+    return heads

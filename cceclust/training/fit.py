@@ -180,7 +180,7 @@ def fit_heads(
         raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
     with threadpool_limits(1, user_api="blas"):
         # Labels decide between heads by the loss they leave; without any, the graph decides.
-        is_judged = make_objective is not None and supervision is None
+        is_judged = make_objective is not None and supervision is None and settings.is_judged
         prepared = prepare(
             rows,
             settings if make_objective else replace(settings, n_neighbors=0),
@@ -209,7 +209,7 @@ def fit_heads(
         evaluation = evaluate_heads(trained, prepared, objective_of, learning, supervision, settings, seed)
         best = int(np.argmin(evaluation.losses))
         weights, biases, choice = trained.weights[best], trained.biases[best], None
-        if prepared.arena is not None and (partitions is not None or len(plans) > 1):
+        if prepared.arena is not None:
             choice = choose_head(
                 prepared.arena,
                 plans,
@@ -390,7 +390,7 @@ def plan_candidates(
 ) -> tuple[list[HeadPlan], NDArray[np.int32] | None]:
     """Return how each head is trained, and the partitions of the graph that are candidates beside them."""
     partitions = None
-    if prepared.arena is not None and settings.graph_candidates:
+    if prepared.arena is not None and settings.mixes_heads:
         partitions = partitions_of(prepared.arena, settings.n_clusters, seed=seed, n_threads=settings.n_threads)
     crowded = choices.is_crowded(prepared.spectrum.n_directions, settings.n_clusters)
     best = None if partitions is None else partitions[0]

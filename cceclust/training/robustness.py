@@ -35,6 +35,8 @@ def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> Rows:
     return ArrayRows((rows.matrix * factors).astype(rows.dtype))
 
 
+# What is not finite is found later, by the pass that measures the features.
+@np.errstate(over="ignore", invalid="ignore")
 def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> NDArray[np.float64]:
     """Return each row's distance from the median of a sample, in multiples of the sample's median distance.
 
@@ -53,9 +55,11 @@ def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: 
     largest = float(np.abs(sample - middle).max()) or 1.0
     usual = float(np.median(np.linalg.norm((sample - middle) / largest, axis=1)))
     distances = np.empty(rows.shape[0])
+    step = choices.ROWS_FOR_OUTLIERS
     for where, block in rows.blocks():
-        with np.errstate(over="ignore", invalid="ignore"):
-            distances[where] = np.linalg.norm((block - middle) / largest, axis=1)
+        for start in range(0, len(block), step):
+            part = (block[start : start + step] - middle) / largest
+            distances[where.start + start : where.start + start + len(part)] = np.linalg.norm(part, axis=1)
     return distances / usual if usual > 0 else np.ones(rows.shape[0])
 
 

@@ -83,7 +83,9 @@ class FitSettings:
     @property
     def fixed_fairness(self) -> float | None:
         """The fairness of all heads; None if each has its own, or the method has none."""
-        return None if self.fairness is None or self.fairness == "auto" else float(self.fairness)
+        if self.fairness == "auto":
+            return None if self.mixes_heads else choices.FAIRNESS
+        return None if self.fairness is None else float(self.fairness)
 
     @property
     def has_free_prior(self) -> bool:
@@ -92,15 +94,22 @@ class FitSettings:
 
     @property
     def mixes_heads(self) -> bool:
-        """Whether heads differ in what is not fixed, and partitions of the graph are candidates beside them."""
-        return self.graph_candidates
+        """Whether heads differ in what is not fixed, and partitions of the graph are candidates beside them.
+
+        Partitions know of no prior, so there are none where one is expected.
+        """
+        return self.graph_candidates and self.has_free_prior
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the graph chooses. The loss does where parts are given, as it alone knows them."""
+        return (self.has_free_prior or self.prior is None) and (self.mixes_heads or self.n_init > 1)
 
     def without_graph(self) -> FitSettings:
         """Return the settings for data that comes in pieces: all heads alike, and those that would start from a graph
         start from K-means."""
         init = "k-means" if self.init == "graph" else self.init
-        fairness = choices.FAIRNESS if self.fairness == "auto" else self.fairness
-        return replace(self, graph_candidates=False, init=init, fairness=fairness)
+        return replace(self, graph_candidates=False, init=init)
 
     def with_clusters(self, n_clusters: int) -> FitSettings:
         """Return the settings for the number of clusters that was chosen."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cceclust import CCEClusterer, estimate_pseudo_labels, objective
+from cceclust import CCEClusterer, choices, estimate_pseudo_labels, objective
 from cceclust.errors import InputError
 from cceclust.torch import CollisionCrossEntropy, SelfLabelingLoss
 from cceclust.torch import estimate_pseudo_labels as estimate_on_device
@@ -154,6 +154,6 @@ def test_without_torch_one_line_says_what_to_install():
 
 
 def test_every_collision_loss_has_the_same_default_fairness():
-    defaults = {SelfLabelingLoss().fairness, CCEClusterer().fairness}
+    defaults = {SelfLabelingLoss().fairness, CCEClusterer.paper().fairness, choices.FAIRNESS}
     defaults |= {make_objective(name).fairness for name in ("cce", "cce-pgd")}
     assert defaults == {100.0}

@@ -1,0 +1,114 @@
+"""What is tried, what is fixed, and what the graph chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+from cceclust import CCEClusterer, choices
+from cceclust.files import open_features, write_features
+from cceclust.training.candidates import modularity_of_rows, plan_heads
+from cceclust.training.rows import FileRows, in_memory
+from cceclust.training.settings import FitSettings
+
+pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
+
+PARTITION = np.repeat([0, 1, 2], [70, 20, 10])
+EQUAL = np.full(3, 1 / 3)
+
+
+def plans(*, crowded: bool = False, partition: Any = PARTITION, **changes: Any) -> Any:
+    settings = FitSettings(3, **{"fairness": "auto", "prior": "auto", "graph_candidates": True, "n_init": 6, **changes})
+    return plan_heads(settings, 0.5, EQUAL, partition, crowded=crowded)
+
+
+def unequal() -> tuple[Any, Any]:
+    generator = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), [400, 150, 60, 30])
+    centres = 30 * np.eye(4, 60)
+    return generator.normal(size=(len(classes), 60)) + centres[classes], classes
+
+
+def test_heads_differ_in_start_fairness_prior_and_decay() -> None:
+    found = plans()
+    assert {plan.start for plan in found} == {"random", "k-means", "graph"}
+    assert {plan.fairness for plan in found} == {1.0, 10.0, 100.0}
+    assert {plan.weight_decay for plan in found} == {0.5, 0.15}
+    assert any(np.allclose(plan.prior, [0.7, 0.2, 0.1]) for plan in found)
+
+
+def test_what_is_given_is_not_varied() -> None:
+    assert {plan.fairness for plan in plans(fairness=3.0)} == {3.0}
+    assert {plan.weight_decay for plan in plans(weight_decay=0.5)} == {0.5}
+    assert {plan.start for plan in plans(init="random")} == {"random"}
+    assert all(np.array_equal(plan.prior, EQUAL) for plan in plans(prior=None))
+
+
+def test_more_heads_go_through_the_mix_again() -> None:
+    found = plans(n_init=8)
+    assert [plan.start for plan in found[6:]] == [plan.start for plan in found[:2]]
+
+
+def test_crowded_clusters_have_no_random_start_and_no_graph_no_graph_start() -> None:
+    assert "random" not in {plan.start for plan in plans(crowded=True)}
+    assert "graph" not in {plan.start for plan in plans(partition=None)}
+
+
+def test_without_graph_candidates_all_heads_are_alike() -> None:
+    found = plans(graph_candidates=False, fairness=7.0)
+    assert len({(plan.start, plan.fairness, plan.weight_decay) for plan in found}) == 1
+
+
+def test_unequal_clusters_are_found_without_a_prior() -> None:
+    X, classes = unequal()
+    model = CCEClusterer(4, random_state=0).fit(X)
+    assert adjusted_rand_score(classes, model.labels_) > 0.99
+    forced = CCEClusterer(4, random_state=0, graph_candidates=False, fairness=100.0, prior=None).fit(X)
+    assert adjusted_rand_score(classes, forced.labels_) < adjusted_rand_score(classes, model.labels_)
+    assert model.modularity_ > forced.modularity_
+
+
+def test_the_chosen_one_is_among_the_candidates_and_k_means_is_one() -> None:
+    X, _ = unequal()
+    model = CCEClusterer(4, random_state=0).fit(X)
+    assert len(model.candidates_) == 6 + choices.PARTITIONS + 1
+    assert "K-means" in model.candidates_
+    assert model.candidates_[model.chosen_] == model.modularity_
+    assert model.score(X) == pytest.approx(model.modularity_, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "file"])
+def test_sparse_rows_and_files_are_judged_on_a_sample(kind: str, tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(choices, "ROWS_TO_JUDGE", 500)
+    generator = np.random.default_rng(0)
+    classes = generator.integers(0, 3, 2000)
+    X = (generator.normal(size=(2000, 8)) + 8 * np.eye(3, 8)[classes]).astype(np.float32)
+    model = CCEClusterer(3, random_state=0, max_epochs=5)
+    if kind == "sparse":
+        model.fit(sparse.csr_matrix(X))
+    else:
+        write_features(tmp_path / "x.h5", X)
+        with open_features(tmp_path / "x.h5") as file:
+            model.fit(FileRows(file, 1100 * 8 * 4))
+    assert model.modularity_ > 0.6
+    assert adjusted_rand_score(classes, model.labels_) > 0.98
+
+
+def test_very_few_rows_are_left_to_the_loss() -> None:
+    model = CCEClusterer(4, random_state=0).fit(unequal()[0][:8])
+    assert model.candidates_ is None
+    assert model.modularity_ is None
+
+
+def test_modularity_of_rows_is_high_for_their_groups_and_zero_for_one_cluster() -> None:
+    X, classes = unequal()
+    rows, weights = in_memory(X), np.ones(len(X))
+    good = modularity_of_rows(rows, classes, weights)
+    assert good > 0.4
+    assert good > modularity_of_rows(rows, np.random.default_rng(0).permutation(classes), weights) + 0.3
+    assert modularity_of_rows(rows, np.zeros(len(X), int), weights) == pytest.approx(0)
+    assert modularity_of_rows(in_memory(X[:1]), classes[:1], weights[:1]) == 0
