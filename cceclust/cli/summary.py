@@ -125,7 +125,7 @@ def k_chart(scores: dict[int, float], chosen: int) -> str:
     --------
     >>> print(k_chart({2: 0.1, 3: 0.4, 4: 0.3, 5: 0.2}, 3))
     <BLANKLINE>
-      ▂█▆▄  2 to 5 clusters
+      ▃█▆▅  2 to 5 clusters
        ^ 3
     """
     ks = sorted(scores)

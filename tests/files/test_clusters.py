@@ -33,6 +33,15 @@ def test_everything_comes_back_from_hdf5(tmp_path: Path) -> None:
     assert clusters.chosen_restart == 1
 
 
+def test_one_cluster_and_one_epoch_stay_matrices(tmp_path: Path) -> None:
+    one = Clusters(np.zeros(3, int), probabilities=np.ones((3, 1)), loss_curves=np.ones((2, 1)), losses=np.ones(2))
+    write_clusters(tmp_path / "c.h5", one)
+    clusters = read_clusters(tmp_path / "c.h5")
+    assert clusters.probabilities is not None
+    assert clusters.loss_curves is not None
+    assert (clusters.probabilities.shape, clusters.loss_curves.shape) == ((3, 1), (2, 1))
+
+
 def test_labels_alone_are_enough(tmp_path: Path) -> None:
     write_clusters(tmp_path / "c.h5", Clusters(LABELS))
     clusters = read_clusters(tmp_path / "c.h5")
