@@ -31,7 +31,6 @@ METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
 # Parameters of the estimators that have an option of their own, or that the command sets itself.
 OPTIONS = {
     "n_clusters": "--k",
-    "fairness": "--fairness",
     "prior": "--prior",
     "n_init": "--restarts",
     "scale": "--scale",
@@ -92,17 +91,6 @@ def parse_k(text: str) -> int | str | Sequence[int]:
             f"{text!r}; expected a number of at least 1, auto, a range such as 2..30, or numbers such as 5,10,20"
         )
     return numbers if len(numbers) > 1 else numbers[0]
-
-
-def parse_fairness(text: str) -> float:
-    """Turn text into a number that is not negative."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise typer.BadParameter(f"{text!r}; expected a number of at least 0")
-    return value
 
 
 def parse_prior(text: str) -> list[float]:
@@ -171,14 +159,6 @@ def fit(
             callback=check_preset,
             metavar="NAME",
             help="[cyan]paper[/]: the paper's own method, on raw features. [dim]\\[default: none][/]",
-        ),
-    ] = None,
-    fairness: Annotated[
-        float | None,
-        method_option(
-            parser=parse_fairness,
-            metavar="X",
-            help="How much the clusters' sizes are held to the prior. [dim]\\[default: heads differ, from 1 to 100][/]",
         ),
     ] = None,
     prior: Annotated[
@@ -287,7 +267,7 @@ def fit(
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
-        {"fairness": fairness, "prior": prior, "n_init": restarts, "scale": scale},
+        {"prior": prior, "n_init": restarts, "scale": scale},
         changes or [],
         preset=preset,
         has_labels=has_labels,

@@ -158,7 +158,7 @@ class TestOptions:
 
     def test_options_reach_the_estimator(self, small_features: Path) -> None:
         options = (
-            "--fairness 3 --prior 0.5,0.25,0.25 --seed 5 --restarts 3 --set weight_decay=0.1 "
+            "--prior 0.5,0.25,0.25 --seed 5 --restarts 3 --scale columns --set fairness=3 --set weight_decay=0.1 "
             "--set solver_iterations=7 --set n_neighbors=2 --set neighbor_weight=0.5 --set standardize=false "
             "--set batch_size=60 --set learning_rate=0.2 --set learning_rate_schedule=constant --set tol=0 "
             "--set max_epochs=12 --set n_jobs=2 --set n_components=4 --set init=k-means"
@@ -170,7 +170,7 @@ class TestOptions:
             "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
-            "init": "k-means",
+            "init": "k-means", "graph_candidates": True, "scale": "columns",
         }  # fmt: skip
         assert found == expected
 
@@ -204,10 +204,11 @@ class TestOptions:
             ("--method foo", "'foo' is none of cce, cce-pgd"),
             ("--method kmeans --set max_epochs=3", "there is no setting 'max_epochs' here"),
             ("--method kmeans --prior 1,0,0", "--prior: method kmeans has no such parameter"),
-            ("--method sela --fairness 3", "--fairness: method sela has no such parameter"),
+            ("--method sela --scale auto", "--scale: method sela has no such parameter"),
             ("--method migd --set n_neighbors=3", "there is no setting 'n_neighbors' here"),
             ("--set sharpness=3", "there is no setting 'sharpness' here"),
-            ("--set fairness=3", "fairness has an option of its own: --fairness"),
+            ("--set n_init=3", "n_init has an option of its own: --restarts"),
+            ("--scale rows", "'rows' is none of auto, overall, columns"),
             ("--set tolerance=3", "there is no setting 'tolerance' here"),
             ("--preset default", "'default' is not a preset; there is: paper"),
             ("--preset paper --method sela", "is for method cce without labels"),
@@ -217,7 +218,7 @@ class TestOptions:
             ("--set max_epochs=1.5", "expected auto or a whole number"),
             ("--set learning_rate_schedule=linear", "expected cosine or constant"),
             ("--restarts 0", "'0'; expected a number from 1 to 2,147,483,647"),
-            ("--fairness=-1", "'-1'; expected a number of at least 0"),
+            ("--set fairness=-1", "fairness=-1.0; expected a number of at least 0"),
             ("--seed 4294967296", "'4294967296'; expected a number from 0 to 4,294,967,295"),
             ("--set learning_rate=0", "learning_rate=0.0; expected a number above 0"),
             ("--set learning_rate=inf", "learning_rate=inf; expected a number above 0"),
