@@ -292,14 +292,15 @@ POWER_OF_STABILITY = 0.25
 COST_OF_CLUSTERS = 0.02
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
-# and Gaussians of any shape up to 1.02 times those of their twins, where two round clusters had 1.5 times as much.
-LEAST_OVER_ONE = 1.25
+# and the borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
+# at most 0.55 times, of a flat uniform sheet 0.7 times.
+MOST_OF_ONE = 0.65
 # Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
 NEARLY_AS_GOOD = 0.02
 RUNNERS_UP_NAMED = 3
 # Another level is named where the score stops rising by this part of the best, and has reached this part of it.
-LEAST_BEND = 0.05
-LEAST_PART_OF_BEST = 0.6
+LEAST_BEND = 0.1
+LEAST_PART_OF_BEST = 0.4
 MOST_LEVELS = 3
 
 

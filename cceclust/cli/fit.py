@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,16 +76,17 @@ def whole_number(name: str, least: int, most: int) -> Any:
     return parse
 
 
-def parse_k(text: str) -> int | str | list[int]:
+def parse_k(text: str) -> int | str | Sequence[int]:
     """Turn "10", "auto", "2..30" or "5,10,20" into a number, "auto" or numbers to choose from."""
     if text == "auto":
         return text
     first, dots, last = text.partition("..")
+    numbers: Sequence[int]
     try:
-        numbers = list(range(int(first), int(last) + 1)) if dots else [int(part) for part in text.split(",")]
-    except (ValueError, OverflowError, MemoryError):
+        numbers = range(int(first), int(last) + 1) if dots else sorted({int(part) for part in text.split(",")})
+    except ValueError:
         numbers = []
-    if not numbers or min(numbers) < 1 or max(numbers) > LARGEST_COUNT:
+    if not numbers or numbers[0] < 1 or numbers[-1] > LARGEST_COUNT:
         raise typer.BadParameter(
             f"{text!r}; expected a number of at least 1, auto, a range such as 2..30, or numbers such as 5,10,20"
         )

@@ -83,11 +83,14 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
 def print_summary(summary: Summary) -> None:
     """Print a summary that a person likes to read."""
     console = results()
-    console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} clusters[/]")
+    plural = "" if summary.n_clusters == 1 else "s"
+    console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} cluster{plural}[/]")
     if summary.k_scores:
         console.print(k_chart(summary.k_scores, summary.n_clusters), markup=False, soft_wrap=True)
-    if "number_of_clusters" in summary.diagnostics:
-        console.print(f"Chosen: {summary.diagnostics['number_of_clusters']}", markup=False, soft_wrap=True)
+    how_many = summary.diagnostics.get("number_of_clusters")
+    # That there are none stands among the doubts below.
+    if how_many is not None and how_many not in summary.diagnostics.get("warnings", []):
+        console.print(f"Chosen: {how_many}", markup=False, soft_wrap=True)
     console.print(size_table(summary.sizes, summary.classes))
     console.print(f"Mean confidence  {summary.mean_confidence:.3f}")
     if summary.diagnostics.get("candidates"):
@@ -122,7 +125,7 @@ def k_chart(scores: dict[int, float], chosen: int) -> str:
     --------
     >>> print(k_chart({2: 0.1, 3: 0.4, 4: 0.3, 5: 0.2}, 3))
     <BLANKLINE>
-      ▂█▆▄  2 to 5 clusters
+      ▃█▆▅  2 to 5 clusters
        ^ 3
     """
     ks = sorted(scores)

@@ -36,6 +36,8 @@ __all__ = [
 
 NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
+# A single column of these is a matrix all the same: one cluster, one epoch, one neighbour.
+MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels")
 SAFETENSORS_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
@@ -148,7 +150,7 @@ def load_neighbors(path: Path, stored: Mapping[str, StoredArray], matrix: str) -
 
 
 def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any] | None:
-    """Read an array of numbers or text into memory, if it is there; (n, 1) counts as (n,)."""
+    """Read an array of numbers or text into memory, if it is there; (n, 1) counts as (n,), unless it is a matrix."""
     if name not in stored:
         return None
     if not (stored[name].is_numeric or stored[name].type_name == "text"):
@@ -158,7 +160,7 @@ def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDA
         column = np.asarray(stored[name].load())
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8")
-    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 and name != "neighbors" else column
+    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 and name not in MATRICES else column
 
 
 def open_hdf5_arrays(path: Path) -> StoredFile:

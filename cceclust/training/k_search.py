@@ -9,8 +9,8 @@ of pairs that is cut less is *saved*. With f(p) the pairs that a part with a sha
 
 (For f(p) = p − p² this is Newman's modularity.) Parts are joined so that most is saved, down to a single one, and
 every number of clusters on the way is judged by what it saves beyond a cloud that is treated alike, and by how much
-of it two halves of the pairs agree on. A single Gaussian of any shape is a cloud, too: where one with the covariance
-of the rows does nearly as well as the rows, nothing speaks for clusters.
+of it two halves of the pairs agree on. A single Gaussian of any shape is a cloud, too: where borders through one with
+the covariance of the rows are hardly longer, nothing speaks for clusters.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ class KSearch:
         Adjusted Rand index between the clusters of two halves of the pairs.
     modularity : ndarray of shape (n_candidates,)
         Newman's modularity of the clusters.
-    score_of_one : float
-        The best score of a single Gaussian with the covariance of the rows.
+    lengths : ndarray of shape (n_candidates,)
+        Pairs that are cut, beside those of a cloud without clusters.
+    lengths_of_one : ndarray of shape (n_candidates,)
+        The same of a single Gaussian with the covariance of the rows.
     chosen : int
         The number of clusters: one of the candidates, or 1.
     levels : ndarray of shape (n_levels,)
@@ -77,7 +79,8 @@ class KSearch:
     saved: NDArray[np.float64]
     stability: NDArray[np.float64]
     modularity: NDArray[np.float64]
-    score_of_one: float
+    lengths: NDArray[np.float64]
+    lengths_of_one: NDArray[np.float64]
     chosen: int
     levels: NDArray[np.intp]
     labels: NDArray[np.int32]
@@ -175,7 +178,7 @@ def nothing_found(ks: list[int], rows: NDArray[np.intp]) -> KSearch:
     """Return the result where there is nothing to search."""
     none = np.zeros(len(ks))
     no_levels = np.empty(0, np.intp), np.empty((0, len(rows)), np.int32)
-    return KSearch(np.array(ks, np.intp), none, none, none, none, 0.0, 1, *no_levels, rows)
+    return KSearch(np.array(ks, np.intp), none, none, none, none, none, none, 1, *no_levels, rows)
 
 
 def narrow_rows(taken: Any, seed: int) -> NDArray[np.float64]:
@@ -235,9 +238,12 @@ def search_k(
     own = neighborhood(unit_rows(points) if by_angle else points, neighbors, n_jobs=n_jobs)
     of_twin = neighborhood(unit_rows(twin) if by_angle else twin, n_neighbors=own.neighbors.shape[1], n_jobs=n_jobs)
     judged, judged_twin = (judge(nearby, int(ks[-1]), sample_weight, seed, n_jobs=n_jobs) for nearby in (own, of_twin))
-    scores, score_of_one = judged.scores[ks - 1], float(judged_twin.scores[ks - 1].max())
-    is_clustered = scores.max() > max(choices.LEAST_SAVED, choices.LEAST_OVER_ONE * score_of_one)
-    chosen = int(ks[scores.argmax()]) if is_clustered else 1
+    scores, lengths, lengths_of_one = (
+        values[ks - 1] for values in (judged.scores, judged.paths.lengths, judged_twin.paths.lengths)
+    )
+    best = int(scores.argmax())
+    is_shorter = lengths[best] < choices.MOST_OF_ONE * lengths_of_one[best]
+    chosen = int(ks[best]) if is_shorter and scores[best] > choices.LEAST_SAVED else 1
     levels = good_levels(ks, scores, chosen)
     return KSearch(
         ks,
@@ -245,7 +251,8 @@ def search_k(
         judged.saved[ks - 1],
         judged.stability[ks - 1],
         judged.modularity[ks - 1],
-        score_of_one,
+        lengths,
+        lengths_of_one,
         chosen,
         levels,
         np.array([judged.labels_of(int(k)) for k in levels], np.int32).reshape(len(levels), len(points)),
@@ -471,6 +478,12 @@ class BestPaths:
         return cls(ways, saved.argmax(axis=0), saved.max(axis=0))
 
     @property
+    def lengths(self) -> NDArray[np.float64]:
+        """How long the borders are beside those in a cloud, of the best partition into 1 part, 2 parts, …"""
+        best = [self.ways[way] for way in self.best]
+        return np.array([max(way.cuts[i], 0.0) / (way.borders[i] or 1.0) for i, way in enumerate(best)])
+
+    @property
     def modularity(self) -> NDArray[np.float64]:
         """Newman's modularity of the best partition into 1 part, 2 parts, …"""
         best = [self.ways[way] for way in self.best]
@@ -478,7 +491,8 @@ class BestPaths:
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
         """Return the best partition into so many parts."""
-        return np.asarray(self.ways[self.best[n_parts - 1]].labels_of(n_parts), np.int32)
+        way: JoinedParts = self.ways[int(self.best[n_parts - 1])]
+        return way.labels_of(n_parts)
 
 
 class Level(NamedTuple):

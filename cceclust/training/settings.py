@@ -150,16 +150,18 @@ def as_candidates(n_clusters: Any) -> tuple[int, tuple[int, ...] | Literal["auto
     if not isinstance(n_clusters, Sequence | np.ndarray) or isinstance(n_clusters, str | bytes):
         check_count(n_clusters, "n_clusters", 1)
         return int(n_clusters), None
-    numbers = list(n_clusters)
-    if not numbers:
+    if not len(n_clusters):
         raise InputError(f"n_clusters={n_clusters!r}; expected at least one number of clusters, the smallest first")
+    # A range may be longer than memory.
+    numbers = [n_clusters[0], n_clusters[-1]] if isinstance(n_clusters, range) else list(n_clusters)
     for number in numbers:
         check_count(number, "n_clusters", 1)
-    if max(numbers) > choices.MOST_CLUSTERS_SEARCHED and len(numbers) > 1:
+    if max(numbers) > choices.MOST_CLUSTERS_SEARCHED and len(n_clusters) > 1:
         raise InputError(
             f"n_clusters goes up to {max(numbers)}, but numbers are compared up to {choices.MOST_CLUSTERS_SEARCHED}; "
             "give lower ones, or a single one"
         )
+    numbers = list(n_clusters)
     candidates = tuple(sorted({int(number) for number in numbers}))
     return (candidates[0], None) if len(candidates) == 1 else (1, candidates)
 

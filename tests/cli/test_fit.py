@@ -398,3 +398,70 @@ def test_more_clusters_than_rows_are_refused_before_memory_is_asked_for(
     assert run(["fit", str(small_features), "-k", "2000000000"]) == 1
     assert "n_samples=120 should be >= n_clusters=2000000000" in capsys.readouterr().err
     assert run(["fit", str(small_features), "-k", "99999999999999999999"]) == 2
+
+
+class TestNumberOfClusters:
+    def test_it_is_found_without_k(self, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["fit", str(small_features), *FAST]) == 0
+        out = capsys.readouterr().out
+        assert "120 rows in 3 clusters" in out
+        assert re.search(r"^  ▁?[▂-█]+.*  2 to 24 clusters\n   \^ 3$", out, re.MULTILINE)
+        assert re.search(r"^Chosen: 3 clusters \(score 0\.\d{3}\)", out, re.MULTILINE)
+        assert read_model(small_features.with_suffix(".model.safetensors")).parameters["n_clusters"] == 3
+
+    @pytest.mark.parametrize("k", ["auto", "2..6", "2,3,6"])
+    @pytest.mark.parametrize("method", ["cce", "migd", "kmeans"])
+    def test_it_is_chosen_among_candidates(
+        self, method: str, k: str, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        fast = () if method == "kmeans" else FAST
+        assert run(["fit", str(small_features), "-k", k, "--method", method, "--json", *fast]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        tried = {"auto": range(2, 25), "2..6": range(2, 7), "2,3,6": (2, 3, 6)}[k]
+        assert facts["n_clusters"] == 3
+        assert list(map(int, facts["k_scores"])) == list(tried)
+        assert max(facts["k_scores"], key=facts["k_scores"].get) == "3"
+        table = read_clusters(small_features.with_suffix(".clusters.h5")).k_search
+        assert table.scores.tolist() == pytest.approx(list(facts["k_scores"].values()))
+        assert 3 in table.levels
+
+    def test_noise_is_one_cluster_and_says_so(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(300, 4)))
+        assert run(["fit", str(tmp_path / "x.npy"), *FAST]) == 0
+        out = capsys.readouterr().out
+        assert "300 rows in 1 cluster\n" in out
+        assert out.count("Doubtful: nothing in the graph of neighbours speaks for clusters") == 1
+        assert "Chosen" not in out
+        assert read_clusters(tmp_path / "x.clusters.h5").labels.max() == 0
+
+    @pytest.mark.parametrize("k", ["0..5", "30..2", "2..", "..3", "2..x", "2,,3", "0,3", "", "AUTO", "2..99999999999"])
+    def test_what_is_no_number_exits_2(self, k: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["fit", str(small_features), f"--k={k}"]) == 2
+        assert "expected a number of at least 1, auto, a range such as 2..30" in re.sub(
+            r"[\s│]+", " ", capsys.readouterr().err
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "said", "code"),
+        [
+            ("--prior 0.5,0.5", "a prior needs a number of clusters", 2),
+            ("--k 2..30 --prior 0.5,0.5", "a prior needs a number of clusters", 2),
+            ("--k 2..2000000000", "numbers are compared up to 1000", 2),
+            ("--k auto --labels labels", "labels need a number of clusters", 2),
+            ("--k 2..300", "n_clusters goes up to 300, but there are 120 rows", 1),
+        ],
+    )
+    def test_what_cannot_be_searched_is_one_line(
+        self, options: str, said: str, code: int, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["fit", str(small_features), *options.split()]) == code
+        assert said in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
+        assert names(small_features.parent) == ["small.h5"]
+
+    def test_labels_without_k_make_a_cluster_for_each_class(
+        self, small_features: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["fit", str(small_features), "--labels", "labels", "--json", *FAST]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["n_clusters"] == 3
+        assert facts["k_scores"] is None

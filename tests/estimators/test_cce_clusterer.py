@@ -621,3 +621,66 @@ class TestScikitLearn:
         joblib.dump(model, tmp_path / "model.joblib")
         for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model.joblib")):
             np.testing.assert_array_equal(again.predict_proba(blobs()), model.predict_proba(blobs()))
+
+
+class TestNumberOfClusters:
+    @pytest.mark.parametrize("n_clusters", ["auto", range(2, 9), [2, 3, 7], np.array([3, 5])])
+    def test_it_is_found_and_the_fit_is_that_of_the_number(self, n_clusters: Any) -> None:
+        model = clusterer(n_clusters).fit(blobs())
+        assert model.n_clusters_ == N_CLASSES
+        assert max(model.k_scores_, key=model.k_scores_.get) == N_CLASSES
+        given = clusterer(N_CLASSES).fit(blobs())
+        np.testing.assert_array_equal(model.coef_, given.coef_)
+        assert (given.n_clusters_, given.k_scores_, given.k_search_) == (N_CLASSES, None, None)
+        assert list(model.get_feature_names_out()) == list(given.get_feature_names_out())
+
+    def test_noise_is_one_cluster(self) -> None:
+        noise = np.random.default_rng(0).normal(size=(300, 4))
+        with pytest.warns(ClusteringWarning, match="speaks for clusters"):
+            model = clusterer("auto").fit(noise)
+        assert model.n_clusters_ == 1
+        assert not model.labels_.any()
+        assert len(model.problems_) == 1
+        np.testing.assert_array_equal(model.predict_proba(noise), 1.0)
+
+    def test_columns_in_other_units_do_not_hide_clusters(self) -> None:
+        X = blobs()
+        X[:, 5] *= 1e6
+        assert clusterer("auto").fit(X).n_clusters_ == N_CLASSES
+
+    def test_baselines_find_it_as_well(self) -> None:
+        from cceclust.estimators import SeLa
+
+        assert SeLa("auto", n_init=2, max_epochs=20, random_state=0, n_jobs=1).fit(blobs()).n_clusters_ == N_CLASSES
+
+    def test_rows_of_a_file_are_sampled(self, tmp_path: Path) -> None:
+        write_features(tmp_path / "x.h5", blobs(np.float32))
+        with open_features(tmp_path / "x.h5") as features:
+            assert clusterer("auto").fit(FileRows(features, 1 << 20)).n_clusters_ == N_CLASSES
+
+    def test_copies_keep_what_was_asked_for(self) -> None:
+        model = clusterer("auto").fit(blobs())
+        assert clone(model).n_clusters == "auto"
+        assert pickle.loads(pickle.dumps(model)).k_scores_ == model.k_scores_
+
+    def test_pieces_go_on_with_the_number_that_was_found(self) -> None:
+        with pytest.raises(InputError, match="pieces of data need a number"):
+            clusterer("auto").partial_fit(blobs())
+        assert clusterer("auto").fit(blobs()).partial_fit(blobs()).n_clusters_ == N_CLASSES
+
+    @pytest.mark.parametrize(
+        ("n_clusters", "changes", "said"),
+        [
+            ("many", {}, "n_clusters='many'; expected a whole number of at least 1"),
+            (range(5, 2), {}, "expected at least one number"),
+            ([], {}, "expected at least one number"),
+            ([2, 2.5], {}, "n_clusters=2.5; expected a whole number"),
+            (range(5), {}, "n_clusters=0; expected a whole number of at least 1"),
+            (range(2, 5000), {}, "goes up to 4999, but numbers are compared up to 1000"),
+            (range(2, 400), {}, "goes up to 399, but there are 300 rows"),
+            ("auto", {"prior": [0.5, 0.5]}, "a prior needs a number of clusters"),
+        ],
+    )
+    def test_what_cannot_be_searched_is_refused(self, n_clusters: Any, changes: dict[str, Any], said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            clusterer(n_clusters, **changes).fit(blobs())

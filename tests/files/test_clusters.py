@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files import Clusters, read_clusters, write_clusters
+from cceclust.files import Clusters, KTable, read_clusters, write_clusters
 
 LABELS = np.array([1, 0, 1])
 CLUSTERS = Clusters(
@@ -31,6 +31,15 @@ def test_everything_comes_back_from_hdf5(tmp_path: Path) -> None:
     assert clusters.diagnostics == {"warnings": []}
     assert clusters.provenance == {"features": "x.h5", "backbone": "resnet50"}
     assert clusters.chosen_restart == 1
+
+
+def test_one_cluster_and_one_epoch_stay_matrices(tmp_path: Path) -> None:
+    one = Clusters(np.zeros(3, int), probabilities=np.ones((3, 1)), loss_curves=np.ones((2, 1)), losses=np.ones(2))
+    write_clusters(tmp_path / "c.h5", one)
+    clusters = read_clusters(tmp_path / "c.h5")
+    assert clusters.probabilities is not None
+    assert clusters.loss_curves is not None
+    assert (clusters.probabilities.shape, clusters.loss_curves.shape) == ((3, 1), (2, 1))
 
 
 def test_labels_alone_are_enough(tmp_path: Path) -> None:
@@ -132,3 +141,48 @@ def test_lengths_that_disagree_in_a_file(tmp_path: Path) -> None:
         file["paths"] = ["a"]
     with pytest.raises(FileContentError, match="is damaged: 1 paths for 3 labels"):
         read_clusters(tmp_path / "c.h5")
+
+
+class TestNumbersOfClusters:
+    TABLE = KTable(
+        ks=np.array([2, 3, 4]),
+        scores=np.array([0.1, 0.3, 0.2]),
+        saved=np.array([0.2, 0.4, 0.3]),
+        stability=np.array([1.0, 0.9, 0.5]),
+        levels=np.array([2]),
+        level_labels=np.array([[0, 1]]),
+        level_rows=np.array([0, 2]),
+    )
+
+    def test_they_come_back(self, tmp_path: Path) -> None:
+        write_clusters(tmp_path / "c.h5", Clusters(LABELS, k_search=self.TABLE))
+        table = read_clusters(tmp_path / "c.h5").k_search
+        assert table is not None
+        for name, column in vars(self.TABLE).items():
+            np.testing.assert_array_equal(getattr(table, name), column)
+
+    def test_parts_are_related_to_clusters(self) -> None:
+        # Rows 0 and 2 are both in cluster 1.
+        assert self.TABLE.relation(LABELS, 2).tolist() == [[0, 1], [0, 1]]
+
+    @pytest.mark.parametrize(
+        ("name", "column", "said"),
+        [
+            ("k_scores", None, "but not all"),
+            ("k_scores", [0.1], "differ in length"),
+            ("k_ks", [2.5, 3.0, 4.0], "no whole numbers"),
+            ("k_level_rows", [0, 3], "do not exist"),
+            ("k_level_labels", [[0, 2]], "do not exist"),
+            ("k_level_labels", [[-1, 0]], "do not exist"),
+        ],
+    )
+    def test_a_damaged_table_is_refused(
+        self, name: str, column: list[object] | None, said: str, tmp_path: Path
+    ) -> None:
+        write_clusters(tmp_path / "c.h5", Clusters(LABELS, k_search=self.TABLE))
+        with h5py.File(tmp_path / "c.h5", "a") as file:
+            del file[name]
+            if column is not None:
+                file[name] = np.array(column)
+        with pytest.raises(FileContentError, match=said):
+            read_clusters(tmp_path / "c.h5")
