@@ -192,6 +192,9 @@ def fit_heads(
         search = prepared.search
         if search is not None:
             settings = settings.with_clusters(search.chosen)
+        if prepared.arena is None:
+            # The loss decides, which cannot be compared between heads of different fairness.
+            settings = settings.without_graph()
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
