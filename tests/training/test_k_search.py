@@ -99,7 +99,15 @@ class TestClouds:
 class TestSearch:
     @pytest.mark.parametrize(
         ("sizes", "n_features"),
-        [([150] * 4, 5), ([150] * 3, 2), ([60] * 9, 20), ([500, 120, 40], 8), ([300, 300], 8), ([500, 60], 5)],
+        [
+            ([150] * 4, 5),
+            ([150] * 3, 2),
+            ([60] * 9, 20),
+            ([500, 120, 40], 8),
+            ([300, 300], 8),
+            ([500, 60], 5),
+            ([1000, 1000], 2),
+        ],
     )
     def test_blobs_are_counted(self, sizes: list[int], n_features: int) -> None:
         search = found(blobs(sizes, n_features, seed=3))
