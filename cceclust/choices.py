@@ -105,11 +105,11 @@ TIE_ERRORS = 1.0
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
 # Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
-# With fewer rows than this for each cluster, a graph says little; the loss decides.
-LEAST_ROWS_PER_CLUSTER = 3
+# With fewer rows than this for each cluster, a graph says little: heads are alike, and the loss decides.
+LEAST_ROWS_PER_CLUSTER = 10
 # Neighbours by distance rather than by direction where there are fewer directions than this: in a plane, clusters that
-# lie behind each other have the same direction.
-LEAST_DIRECTIONS_FOR_COSINE = 16
+# lie behind each other have the same direction. Digits (29 directions) gain by it, too.
+LEAST_DIRECTIONS_FOR_COSINE = 32
 
 # --- Components -------------------------------------------------------------------------------------------------------
 
@@ -369,3 +369,5 @@ BLOCK_BYTES = 16 << 20
 LEAST_ROWS_IN_MEMORY = 1000
 # Labelled rows that are kept while others are read from a file may take one part in so many of the memory.
 PARTS_OF_MEMORY_FOR_LABELS = 4
+# Rows of a file that are kept to judge on may take one part in so many, as their graph takes several times their size.
+PARTS_OF_MEMORY_TO_JUDGE = 8

@@ -156,12 +156,14 @@ def test_silhouette_is_high_for_separate_groups_and_absent_where_undefined():
 
 
 def test_unknown_figures_are_none_not_nan():
-    scores = score_without_labels([0, 1], losses=[np.nan, np.nan], restart_agreement=float("nan"))
-    assert (scores.loss, scores.restart_agreement, scores.mean_confidence) == (None, None, None)
+    scores = score_without_labels([0, 1], loss=float("nan"), modularity=float("nan"), restart_agreement=float("nan"))
+    assert (scores.loss, scores.modularity) == (None, None)
+    assert (scores.restart_agreement, scores.mean_confidence) == (None, None)
 
 
-def test_the_loss_is_that_of_the_best_restart():
-    assert score_without_labels([0, 1], losses=[0.7, np.nan, 0.4]).loss == 0.4
+def test_known_figures_are_kept():
+    scores = score_without_labels([0, 1], loss=0.4, modularity=0.3)
+    assert (scores.loss, scores.modularity) == (0.4, 0.3)
 
 
 def test_probabilities_of_other_rows_are_refused():

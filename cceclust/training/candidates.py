@@ -22,7 +22,7 @@ from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
-from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
@@ -93,15 +93,12 @@ class Arena:
         Their nearest neighbours.
     graph : Graph
         The same, made symmetric.
-    rows : ndarray of shape (n_rows,) or None
-        Numbers of these rows among all; None if they are all.
     """
 
     space: TrainingSpace
     sample_weight: NDArray[Any]
     neighbors: NDArray[Any]
     graph: Graph
-    rows: NDArray[np.intp] | None = None
 
     def modularities(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Judge several labelings."""
@@ -183,9 +180,11 @@ def find_arena(
     if len(kept) < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters or settings.n_clusters < 2:
         return None
     if neighbors is not None and isinstance(space.rows, ArrayRows):
-        return arena_of(space, sample_weight, neighbors, None)
+        return arena_of(space, sample_weight, neighbors)
     if not isinstance(space.rows, ArrayRows) or len(kept) > choices.MOST_ROWS:
         affordable = choices.BYTES_TO_JUDGE // (space.rows.shape[1] * space.rows.dtype.itemsize)
+        if isinstance(space.rows, FileRows):
+            affordable = space.rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE
         n_rows = min(choices.ROWS_TO_JUDGE, affordable, len(kept))
         if n_rows < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters:
             return None
@@ -195,15 +194,13 @@ def find_arena(
     dense = (taken.toarray() if isinstance(space.rows, SparseRows) else np.asarray(taken)).astype(space.rows.dtype)
     part = TrainingSpace(in_memory(dense), space.standardization, space.origin, space.axes)
     found = find_graph(dense, n_neighbors, spectrum.n_directions, n_jobs=settings.n_jobs)
-    return arena_of(part, sample_weight[kept], found, kept)
+    return arena_of(part, sample_weight[kept], found)
 
 
-def arena_of(
-    space: TrainingSpace, sample_weight: NDArray[Any], neighbors: NDArray[Any], rows: NDArray[np.intp] | None
-) -> Arena:
+def arena_of(space: TrainingSpace, sample_weight: NDArray[Any], neighbors: NDArray[Any]) -> Arena:
     """Put rows and their graph together; equal weights need not be multiplied."""
     graph = symmetric_graph(neighbors, None if np.ptp(sample_weight) == 0 else sample_weight)
-    return Arena(space, sample_weight, neighbors, graph, rows)
+    return Arena(space, sample_weight, neighbors, graph)
 
 
 def modularity_of_rows(

@@ -192,6 +192,9 @@ def fit_heads(
         search = prepared.search
         if search is not None:
             settings = settings.with_clusters(search.chosen)
+        if prepared.arena is None:
+            # The loss decides, which cannot be compared between heads of different fairness.
+            settings = settings.without_graph()
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
@@ -226,23 +229,18 @@ def fit_heads(
         coef, intercept = finite_heads(prepared, weights, biases)
         prediction = predict_rows(coef, intercept, rows)
         loss = float(evaluation.losses[best])
-        if choice is not None and partitions is not None:
-            last = TrainedHeads(weights[None], biases[None], trained.loss_curves, converged=True)
-            own = [replace(plans[best], prior=prediction.shares(sample_weight).astype(rows.dtype))]
-            loss = float(
-                evaluate_heads(
-                    last,
-                    prepared,
-                    lambda _: make_objective(own) if make_objective else None,
-                    learning,
-                    supervision,
-                    settings,
-                    seed,
-                ).losses[0]
-            )
+        if make_objective and partitions is not None:
+            # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.
+            fitted = replace(plans[best], prior=prediction.shares(sample_weight).astype(rows.dtype))
+            objective = make_objective([fitted])
+            last = replace(trained, weights=weights[None], biases=biases[None])
+            alone = evaluate_heads(last, prepared, lambda _: objective, learning, None, settings, seed)
+            loss = float(alone.losses[0])
     agreement = evaluation.agreement if choice is None else choice.agreement
-    problems = [] if trained.converged else [STILL_FALLING]
-    if make_objective:
+    if search is not None and search.chosen == 1:
+        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
+        problems = [search.in_words()]
+    elif make_objective:
         problems = find_problems(
             prediction.sizes(sample_weight),
             None if settings.has_free_prior else plans[best].prior,
@@ -252,14 +250,14 @@ def fit_heads(
             n_candidates=1 if choice is None else len(choice.names),
             n_agreeing=None if choice is None or choice.is_floor else choice.n_agreeing,
         )
+    else:
+        # Classes may have any size and, with soft labels, any confidence.
+        problems = [] if trained.converged else [STILL_FALLING]
     if n_far:
         problems.append(
             f"{n_far} of {rows.shape[0]} rows are more than {choices.FAR:g} times as far from the middle as most rows: "
             "they took no part in the fit; look at outlier_score_"
         )
-    if search is not None and search.chosen == 1:
-        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
-        problems = [search.in_words()]
     return Fit(
         coef=coef,
         intercept=intercept,

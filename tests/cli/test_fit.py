@@ -55,7 +55,8 @@ class TestOutput:
         assert len(re.findall(r"^ +[012] +█+ +40", out, re.MULTILINE)) == 3
         assert re.search(r"Mean confidence +(0\.9\d\d|1\.000)", out)
         assert re.search(
-            r"Loss +0\.\d{4}, lowest of 2 restarts \(highest 0\.\d{4}\); 2 of 2 agree with it, mean pairwise ARI 1\.00",
+            r"Modularity +0\.667 on the neighbour graph; K-means, of 7 candidates from 0\.667 to 0\.667; "
+            r"6 of the other 6 found the same clusters",
             out,
         )
         assert re.search(r"Time +\d+\.\d s, \d+ epochs", out)
@@ -76,7 +77,8 @@ class TestOutput:
         assert facts["n_clusters"] == 3
         assert facts["sizes"] == np.bincount(clusters.labels).tolist()
         assert facts["mean_confidence"] == pytest.approx(clusters.probabilities.max(axis=1).mean())
-        assert facts["loss"] == min(facts["restart_losses"]) == clusters.losses.min()
+        assert facts["loss"] == clusters.diagnostics["loss"]
+        assert facts["diagnostics"]["modularity"] == pytest.approx(2 / 3, abs=0.01)
         assert facts["against_labels"] == {"accuracy": 1.0, "nmi": 1.0, "ari": 1.0}
         assert facts["diagnostics"]["converged"] is True
         assert facts["diagnostics"]["warnings"] == []

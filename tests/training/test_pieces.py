@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.pseudo_labels import EMSolver
+from cceclust.training.candidates import HeadPlan
 from cceclust.training.objectives import SelfLabeling
 from cceclust.training.pieces import PieceTrainer
 from cceclust.training.rows import ArrayRows
@@ -20,8 +19,8 @@ SETTINGS = FitSettings(3, n_init=2, batch_size=50, learning_rate_schedule="const
 WEIGHTS = np.ones(100)
 
 
-def objective(prior: NDArray[Any]) -> SelfLabeling:
-    return SelfLabeling(EMSolver(prior=prior, max_iter=20))
+def objective(plans: Sequence[HeadPlan]) -> SelfLabeling:
+    return SelfLabeling(EMSolver(prior=plans[0].prior, max_iter=20))
 
 
 def pieces() -> Iterator[ArrayRows]:
