@@ -292,7 +292,9 @@ POWER_OF_STABILITY = 0.25
 COST_OF_CLUSTERS = 0.02
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
-# and the borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
+# and no borders this short beside those of clouds;
+HARDLY_A_BORDER = 0.05
+# borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
 # at most 0.55 times, of a flat uniform sheet 0.7 times.
 MOST_OF_ONE = 0.65
 # Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
