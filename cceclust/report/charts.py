@@ -118,7 +118,10 @@ def loss_curves(summary: Summary) -> Html:
     )
     note = "Mean training loss of each restart."
     if chosen is not None:
-        note += f" Restart {chosen + 1} (thick) ended with the lowest loss on all the data and was chosen."
+        note += (
+            f" The chosen clusters come from restart {chosen + 1} (thick), or it has the lowest loss. Restarts of "
+            "different fairness have losses of different size."
+        )
     return card("Loss", chart, final_losses(losses, chosen), note=note, anchor="loss")
 
 
