@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
@@ -22,7 +21,7 @@ from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective, SelfLabeling
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
-from cceclust.validation import check_count, check_positive
+from cceclust.validation import as_relative_weights, check_count, check_positive
 
 __all__ = ["CCEClassifier"]
 
@@ -184,7 +183,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self
         """
         rows = self._as_rows_with_labels(X, y, reset=True)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
         supervision, classes = self._supervision(
@@ -230,7 +229,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         """
         is_first = not hasattr(self, "coef_")
         rows = self._as_rows_with_labels(X, y, reset=is_first)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         if not is_first:
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
         given = self._read_labels(y, rows.shape[0], classes)
