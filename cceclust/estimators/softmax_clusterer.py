@@ -19,6 +19,7 @@ from cceclust.training.diagnosis import predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
+from cceclust.training.robustness import scaled_columns
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
 
@@ -208,6 +209,8 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rows = self._as_rows(X, reset=False)
         labels = predict_rows(self.coef_, self.intercept_, rows).labels
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
+        if self._columns is not None:
+            rows = scaled_columns(rows, self._columns)
         return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Tags:

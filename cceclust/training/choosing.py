@@ -31,11 +31,15 @@ def choose(
     n_clusters: int,
     *,
     floor: int | None = None,
+    cuts: NDArray[np.float64] | None = None,
 ) -> int:
     """Return which of several labelings to take.
 
     If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within a
     standard error of the best, it is the one with which the others of them agree most, by adjusted Rand index.
+
+    Modularity would rather split a large cluster and join two small ones than leave sizes unequal, however clear the
+    borders. So the plain one is also taken if it separates at most half as many pairs of neighbours as the best.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ def choose(
         Number of clusters.
     floor : int, optional
         The number of the plain candidate, which has no vote.
+    cuts : ndarray of shape (n_labelings,), optional
+        The part of pairs of neighbours that each separates.
 
     Examples
     --------
@@ -63,6 +69,11 @@ def choose(
     error = standard_error(best, labels.shape[1])
     if floor is not None and modularities[floor] >= best - choices.FLOOR_ERRORS * error:
         return floor
+    if floor is not None and cuts is not None:
+        sizes = np.bincount(labels[floor], minlength=n_clusters)
+        most = cuts[int(np.argmax(modularities))]
+        if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
+            return floor
     near = np.flatnonzero(modularities >= best - choices.TIE_ERRORS * error)
     votes = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
     return int(near[np.argmax(votes)])

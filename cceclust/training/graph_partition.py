@@ -16,7 +16,7 @@ from cceclust.compiled import compiled
 
 __all__ = ["Graph", "improved_labels", "partition_graph", "symmetric_graph"]
 
-# A node moves only for a gain above rounding.
+# A node moves only for a gain above rounding, as a part of its own weight.
 NEGLIGIBLE_GAIN = 1e-12
 # Each node is looked at so many times on average, at most; a few are enough, but a loop should end.
 MOST_VISITS = 50
@@ -276,7 +276,7 @@ def move_nodes(
         for s in range(n_seen):
             part = seen[s]
             gain = links[part] - pull * part_strengths[part]
-            if gain > highest + NEGLIGIBLE_GAIN:
+            if gain > highest + NEGLIGIBLE_GAIN * strengths[i]:
                 best, highest = part, gain
         part_strengths[best] += strengths[i]
         for s in range(n_seen):

@@ -15,6 +15,7 @@ from cceclust.training.engine import RestartGroup
 from cceclust.training.fit import MakeObjective, make_plan, start_piece
 from cceclust.training.heads import HeadStack
 from cceclust.training.labels import Supervision, labelled_rows
+from cceclust.training.robustness import scaled_columns
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
@@ -37,6 +38,8 @@ class PieceTrainer:
         Likewise.
     generator : numpy.random.Generator
         Source of the order of rows.
+    columns : ndarray of shape (n_features,) or None
+        What each column is divided by first, if the fit that goes on did so.
     running_losses : ndarray of shape (n_restarts,) or None
         Mean loss of each head, in which later pieces count more.
     """
@@ -45,6 +48,7 @@ class PieceTrainer:
     standardization: Standardization
     weight_decay: float
     generator: np.random.Generator
+    columns: NDArray[np.float64] | None = None
     running_losses: NDArray[np.float64] | None = None
 
     @classmethod
@@ -73,10 +77,12 @@ class PieceTrainer:
         weight_decay: float,
         *,
         seed: int,
+        columns: NDArray[np.float64] | None = None,
     ) -> Self:
         """Go on from one head for raw features."""
-        heads = HeadStack.of_raw(coef, intercept, standardization)
-        return cls(heads, standardization, weight_decay, np.random.default_rng(seed))
+        scaled = coef if columns is None else (coef * columns).astype(coef.dtype)
+        heads = HeadStack.of_raw(scaled, intercept, standardization)
+        return cls(heads, standardization, weight_decay, np.random.default_rng(seed), columns)
 
     def train_on(
         self,
@@ -88,6 +94,8 @@ class PieceTrainer:
         supervision: Supervision | None = None,
     ) -> int:
         """Go once through a piece; return the number of the head with the lowest running loss."""
+        if self.columns is not None:
+            rows = scaled_columns(rows, self.columns)
         learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
         if supervision is not None and make_objective:
             joining = labelled_rows(rows, supervision.rows, sample_weight[supervision.rows])
@@ -116,4 +124,5 @@ class PieceTrainer:
     def raw_head(self, number: int) -> tuple[Any, Any]:
         """Return weights and biases of one head for raw features."""
         weights, biases = self.heads.unstacked()
-        return fold(weights[number], biases[number], self.standardization)
+        coef, intercept = fold(weights[number], biases[number], self.standardization)
+        return coef if self.columns is None else (coef / self.columns).astype(coef.dtype), intercept
