@@ -88,7 +88,7 @@ MemoryOption = Annotated[
         "--memory",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Read larger features in parts, not as a whole, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
+        help="Read features larger than this in parts, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]
