@@ -1,4 +1,4 @@
-"""What all estimators make of the weights of rows."""
+"""Checks of row weights, shared by all estimators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["checked_weights"]
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one weight a row, the largest of them 1."""
+    """Return one weight per row, scaled so that the largest is 1."""
     if sample_weight is None:
         return np.ones(n_samples, dtype)
     weights = np.asarray(sample_weight, np.float64)
@@ -23,5 +23,5 @@ def checked_weights(sample_weight: ArrayLike | None, n_samples: int, dtype: np.d
         raise InputError("sample_weight contains values that are negative, NaN or infinite; expected none")
     if not weights.any():
         raise InputError("sample_weight is zero for every row; expected a positive weight somewhere")
-    # Only ratios matter, and the sum of huge weights, or the smallest of tiny ones, may be beyond float32.
+    # Only ratios matter, and sums of huge weights would overflow float32, tiny weights underflow.
     return np.asarray(weights / weights.max(), dtype)

@@ -1,4 +1,4 @@
-"""Choosing among clusterings without labels: the judge's best, those it cannot tell from it, and their agreement."""
+"""Choosing among clusterings without labels: the best by modularity, those not clearly worse, and their agreement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["choose", "standard_error"]
 
 
 def standard_error(modularity: float, n_samples: int) -> float:
-    """Return how far the modularity of so many rows is from certain: that of a mean of rows which are 0 or 1.
+    """Return the standard error of the modularity on this many rows, as for a mean of values that are 0 or 1.
 
     Examples
     --------
@@ -32,25 +32,25 @@ def choose(
     *,
     floor: int | None = None,
 ) -> int:
-    """Return which of several labelings to take.
+    """Return the index of the labeling to keep.
 
-    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within a
-    standard error of the best, it is the one with which the others of them agree most, by adjusted Rand index.
+    If the plain one (`floor`) is within two standard errors of the best, it is kept. Otherwise, of those within a
+    standard error of the best, the one that agrees most with the others is kept, by adjusted Rand index.
 
     Parameters
     ----------
     labels : ndarray of shape (n_labelings, n_samples)
         The candidates.
     modularities : ndarray of shape (n_labelings,)
-        What :func:`cceclust.training.modularity.neighbor_modularity` says of them.
+        Their :func:`cceclust.training.modularity.neighbor_modularity`.
     n_clusters : int
         Number of clusters.
     floor : int, optional
-        The number of the plain candidate, which has no vote.
+        The index of the plain candidate, which has no vote.
 
     Examples
     --------
-    The second is best by a hair, but two others agree on something else:
+    The second is best by a small margin, but two others agree on something else:
 
     >>> import numpy as np
     >>> labels = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 1, 1, 1], [0, 1, 0, 1, 0]])

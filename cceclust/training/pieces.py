@@ -1,4 +1,4 @@
-"""Training on data that comes in pieces (``partial_fit``): the heads, and what is kept between the pieces."""
+"""Training on data in pieces (``partial_fit``): the heads, and the state between the pieces."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = ["PieceTrainer"]
 
 @dataclass
 class PieceTrainer:
-    """Heads in training, piece by piece.
+    """Heads that are trained piece by piece.
 
     Attributes
     ----------
     heads : HeadStack
         For standardised features.
     standardization : Standardization
-        Fixed by the first piece, or by the fit that goes on.
+        Fixed by the first piece, or by an earlier fit.
     weight_decay : float
         Likewise.
     generator : numpy.random.Generator
-        Source of the order of rows.
+        Random numbers for the order of rows.
     running_losses : ndarray of shape (n_restarts,) or None
-        Mean loss of each head, in which later pieces count more.
+        Mean loss of each head; later pieces count more.
     """
 
     heads: HeadStack
@@ -74,7 +74,7 @@ class PieceTrainer:
         *,
         seed: int,
     ) -> Self:
-        """Go on from one head for raw features."""
+        """Continue from one head for raw features."""
         heads = HeadStack.of_raw(coef, intercept, standardization)
         return cls(heads, standardization, weight_decay, np.random.default_rng(seed))
 
@@ -87,7 +87,7 @@ class PieceTrainer:
         sample_weight: NDArray[Any],
         supervision: Supervision | None = None,
     ) -> int:
-        """Go once through a piece; return the number of the head with the lowest running loss."""
+        """Train on a piece once; return the index of the head with the lowest running loss."""
         learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
         if supervision is not None and make_objective:
             joining = labelled_rows(rows, supervision.rows, sample_weight[supervision.rows])
@@ -95,7 +95,7 @@ class PieceTrainer:
         space = TrainingSpace.of_rows(rows, self.standardization)
         with threadpool_limits(1, user_api="blas"):
             plan = make_plan(settings, self.weight_decay, rows.shape[0], space, learning, supervision, seed=0)
-            # Pieces come one after the other, and nobody knows which is the last: the rate is that of a fit's end.
+            # Any piece may be the last, so the rate is the one at the end of a fit.
             rate = plan.learning_rate * (1.0 if plan.constant_rate else choices.FINAL_RATE)
             plans = [
                 HeadPlan(
