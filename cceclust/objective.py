@@ -1,7 +1,7 @@
 """Collision cross-entropy, Shannon's, and the self-labeling losses, in plain NumPy (arXiv:2303.07321).
 
-Every fast path is tested against these functions. Distributions lie along the last axis; 0·ln 0 is 0 and a
-probability of 0 where a positive one is asked for costs infinity.
+Every fast path is tested against these functions. Distributions are along the last axis; 0·ln 0 is 0, and a
+probability of 0 where the target is positive costs infinity.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def loss_ce_kl(
 def gradient_by_logits(probabilities: npt.ArrayLike, pseudo_labels: npt.ArrayLike) -> FloatArray:
     """Return ∂H₂(y, σ)/∂logits = σ − q with q ∝ y·σ.
 
-    Where y and σ never collide there is no q, and the gradient is taken to be 0.
+    Where y and σ share no class, q does not exist, and the gradient is defined as 0.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _negative_log(values: npt.ArrayLike) -> FloatArray:
 
 
 def _times(p: npt.ArrayLike, cost: FloatArray) -> FloatArray:
-    """p · cost, where no probability means no cost, however high."""
+    """p · cost, where p = 0 gives 0 even for an infinite cost."""
     probability = np.asarray(p)
     return np.where(probability > 0, probability * np.where(probability > 0, cost, 0), 0)
 
@@ -277,7 +277,7 @@ def _mean(values: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> FloatAr
 
 
 def _total(fit: FloatArray, divergence: FloatArray, fairness: float, sample_weight: npt.ArrayLike | None) -> float:
-    # Points without weight and divergences without fairness cost nothing, even where they are infinite.
+    # Points of weight 0, and a divergence with a fairness of 0, cost nothing, even where they are infinite.
     weights = np.ones(fit.shape) if sample_weight is None else np.asarray(sample_weight)
     mean_fit = _times(weights / weights.sum(), fit).sum()
     return float(mean_fit + _times(fairness, divergence))

@@ -1,4 +1,4 @@
-"""How good clusters are: against true labels, and by what can be said without any."""
+"""Scores of clusters, with true labels and without."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "worst_confusions",
 ]
 
-# The table of all pairs is dense; beyond this many cells the "labels" are more likely to be something else.
+# The table of all pairs is dense; with more cells than this, the "labels" are probably not labels.
 MAX_CELLS = 100_000_000
 
 
@@ -59,16 +59,16 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """A clustering judged by true labels.
+    """Scores of a clustering against true labels.
 
     Attributes
     ----------
     n_samples : int
-        Rows that were judged.
+        Number of rows that were scored.
     n_without_label, n_without_cluster : int
         Rows left out because their true label, or their cluster, is −1 or empty.
     n_classes, n_clusters : int
-        Distinct labels among the judged rows.
+        Distinct labels among the scored rows.
     accuracy : float
         Share of rows whose cluster stands for their class, under the best one-to-one matching.
     nmi : float
@@ -78,7 +78,7 @@ class Scores:
     purity : float
         Share of rows that belong to the most frequent class of their cluster.
     classes : tuple of ClassScore
-        One entry a class, in the order of the rows of ``confusion``.
+        One entry per class, in the order of the rows of ``confusion``.
     clusters : tuple of int or str
         The clusters, in the order of the columns of ``confusion``.
     confusion : ndarray of shape (n_classes, n_clusters)
@@ -101,16 +101,16 @@ class Scores:
 
 @dataclass(frozen=True)
 class LabelFreeScores:
-    """What can be said about a clustering without true labels; None where it cannot be.
+    """Scores of a clustering that need no true labels; None where a score is not available.
 
     Attributes
     ----------
     n_samples : int
-        Rows that have a cluster.
+        Number of rows that have a cluster.
     n_clusters : int
-        Clusters, empty ones included where the probabilities tell of them.
+        Number of clusters; empty ones are counted if probabilities are given.
     n_empty : int
-        Clusters without a row.
+        Number of clusters without a row.
     smallest, largest : int
         Sizes of the smallest and largest cluster.
     size_entropy : float or None
@@ -120,7 +120,7 @@ class LabelFreeScores:
     mean_confidence : float or None
         Mean of the largest probability of each row.
     modularity : float or None
-        How much more often nearest neighbours share a cluster than strangers would.
+        How much more often nearest neighbours share a cluster than random pairs of rows would.
     silhouette : float or None
         Mean silhouette of a sample of rows, from −1 to 1.
     restart_agreement : float or None
@@ -182,7 +182,7 @@ def match_clusters(true_labels: ArrayLike, labels: ArrayLike) -> dict[int | str,
 
 
 def score_clusters(true_labels: ArrayLike, labels: ArrayLike) -> Scores:
-    """Judge clusters by true labels.
+    """Score clusters against true labels.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def score_clusters(true_labels: ArrayLike, labels: ArrayLike) -> Scores:
     classes = [pairs.classes[row] for row in row_order]
     clusters = [pairs.clusters[column] for column in column_order]
     with warnings.catch_warnings():
-        # With few rows scikit-learn wonders whether so many distinct integers can be classes.
+        # With few rows scikit-learn warns that there are too many distinct integers to be classes.
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
         nmi = normalized_mutual_info_score(pairs.class_codes, pairs.cluster_codes)
         ari = adjusted_rand_score(pairs.class_codes, pairs.cluster_codes)
@@ -279,7 +279,7 @@ def score_without_labels(
     sample: ArrayLike | None = None,
     sample_features: ArrayLike | None = None,
 ) -> LabelFreeScores:
-    """Judge clusters by what they say about themselves.
+    """Score clusters without true labels.
 
     Parameters
     ----------
@@ -290,11 +290,11 @@ def score_without_labels(
     loss : float, optional
         Loss of the chosen head.
     modularity : float, optional
-        Of the clusters on the graph of neighbours, see :func:`cceclust.neighbor_modularity`.
+        Modularity of the clusters on the graph of neighbours, see :func:`cceclust.neighbor_modularity`.
     restart_agreement : float, optional
         Mean adjusted Rand index between restarts.
     sample : array-like of shape (n_sampled,), optional
-        Rows to compute the silhouette on. It takes all distances between them: a few thousand are enough.
+        Rows to compute the silhouette on. All distances between them are computed: a few thousand rows are enough.
     sample_features : array-like of shape (n_sampled, n_features), optional
         The features of these rows.
 
@@ -329,7 +329,7 @@ def score_without_labels(
 
 
 def finite(values: ArrayLike | None) -> NDArray[np.float64]:
-    """Return the finite ones of some numbers."""
+    """Return the finite values."""
     numbers = np.empty(0) if values is None else np.atleast_1d(np.asarray(values, np.float64))
     return numbers[np.isfinite(numbers)]
 
@@ -362,7 +362,7 @@ def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> 
 
 @dataclass(frozen=True)
 class Pairs:
-    """How often each class meets each cluster."""
+    """How often each class occurs in each cluster."""
 
     counts: NDArray[np.int64]
     classes: list[int | str]
@@ -412,7 +412,7 @@ def matched_cells(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[
 
 
 def matched_first(matched: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-    """Return the order that puts matched entries first, as matched, and the others behind."""
+    """Return the order that puts matched entries first, in the order of the matching, and then the others."""
     return np.concatenate([matched, np.setdiff1d(np.arange(n), matched)])
 
 
@@ -442,8 +442,8 @@ def as_labels(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def from_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    """Turn Python objects into integers if all are, else into strings; None and NaN are missing."""
-    # pandas has three ways to say "missing", one of which refuses to be compared: ask for their texts.
+    """Turn Python objects into integers if all are integers, otherwise into strings; None and NaN are missing."""
+    # pandas has three missing values, one of which cannot be compared: compare their texts.
     gaps = [not isinstance(value, str) and str(value) in ("None", "nan", "<NA>") for value in labels]
     pairs = list(zip(gaps, labels, strict=True))
     if all(gap or isinstance(value, int | np.integer) for gap, value in pairs):
@@ -452,7 +452,7 @@ def from_objects(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def label_accuracy(true_labels: ArrayLike, predicted: ArrayLike) -> float:
-    """Return the part of rows whose predicted label is the true one, without any matching.
+    """Return the fraction of rows whose predicted label is the true one, without any matching.
 
     Rows whose true label is missing (−1, empty or NaN) are left out.
 
@@ -492,5 +492,5 @@ def name_extra_clusters(classes: NDArray[Any], count: int) -> NDArray[Any]:
 
 
 def is_missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which of some integers or strings stand for no label: −1, "-1" or the empty string."""
+    """Tell which integers or strings mean "no label": −1, "-1" or the empty string."""
     return np.asarray(np.isin(labels, ("", "-1")) if labels.dtype.kind == "U" else labels == -1)

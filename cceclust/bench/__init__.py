@@ -1,1 +1,1 @@
-"""The paper's tables and figures, and measurements of our own, as functions that return plain values."""
+"""The paper's tables and figures, and further benchmarks, as functions that return plain values."""

@@ -29,16 +29,16 @@ TABLE_4 = ("scan", "imsat", "miadm", "cce")
 
 @dataclass(frozen=True)
 class ObjectiveResult:
-    """How an objective did in several trials.
+    """Scores of one objective over several trials.
 
     Attributes
     ----------
     objective : str
         Its name.
     accuracies, nmis, aris : list of float
-        One a trial, of the trained network on all images.
+        One value per trial, for the trained network on all images.
     seconds : float
-        Mean time of training a trial.
+        Mean training time of a trial.
     """
 
     objective: str
@@ -65,18 +65,18 @@ def compare_objectives(
     images : ImageCollection
         Images with labels, which only the scores use.
     settings : sequence of RunSettings
-        One an objective. Trials have the seeds ``seed``, ``seed + 1``, …
+        One per objective. The trials use the seeds ``seed``, ``seed + 1``, …
     n_clusters : int, optional
         Number of clusters; by default the number of classes.
     n_trials : int
-        Trials an objective.
+        Number of trials per objective.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     folder : str or Path, optional
-        Where to keep the runs, one folder an objective and trial. What is there already is not trained again, and a
-        trial that was stopped goes on after its last whole epoch. By default nothing is kept.
+        Where to keep the runs, one folder per objective and trial. Finished trials are not trained again, and a
+        trial that was stopped continues after its last complete epoch. By default nothing is kept.
     on_epoch : callable, optional
-        Told the objective, the trial and the metrics after each epoch.
+        Called after each epoch with the objective, the trial and the metrics.
 
     Returns
     -------
@@ -120,12 +120,12 @@ def run_trial(
     device: str,
     on_epoch: Callable[[EpochMetrics], None] | None,
 ) -> Clusters:
-    """Train a network, or go on with what the folder holds of it, and return the clusters."""
+    """Train a network, or resume the run in the folder, and return the clusters."""
     from cceclust.torch.runs import cluster_images
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
-        # Objectives that collapse are part of the comparison: their scores say what the warnings would.
+        # Objectives that collapse are part of the comparison: their scores already show what the warnings would say.
         warnings.simplefilter("ignore", ClusteringWarning)
         run = cluster_images(images, folder, n_clusters, settings, device=device, resume=True, on_epoch=on_epoch)
     return run.clusters

@@ -23,18 +23,19 @@ __all__ = ["PRESETS", "MethodResult", "compare_methods"]
 
 PRESETS = ("default", "paper", "best")
 
-# What an estimator may do by itself beside minimising its loss: in a comparison of losses all do it, or none.
+# Extra steps that an estimator takes by default besides minimising its loss. A comparison of losses needs them
+# switched on for all methods or for none.
 ALIKE = {"n_neighbors": "auto", "prior": None, "graph_candidates": False}
-# λ in the preset "default", where an estimator would choose it by the data.
+# λ in the preset "default", where an estimator would otherwise choose it from the data.
 DEFAULT_FAIRNESS = {"cce": 100.0}
 
 # Section "Experimental settings" of the supplement.
 PAPER_FAIRNESS = {"cce": 100.0, "cce-pgd": 100.0, "migd": 1.3, "miadm": 1.0}
-# The paper's solvers run until they converge. So many iterations leave both losses of collision cross-entropy about
-# one hundredth above their minimum at a fairness of 100.
+# The paper's solvers run until they converge. After this many iterations, both losses of collision cross-entropy are
+# about one hundredth above their minimum at a fairness of 100.
 PAPER_ITERATIONS = {"cce": 1000, "cce-pgd": 5000, "sela": 200, "miadm": 200}
 
-# What "best" tries: multiples of the automatic weight decay, learning rates, and each method's own parameters.
+# The grid of "best": multiples of the automatic weight decay, learning rates, and each method's own parameters.
 BEST_WEIGHT_DECAYS = (0.5, 1.0, 2.0)
 BEST_LEARNING_RATES = (0.1, 0.5)
 BEST_PARAMETERS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -48,7 +49,7 @@ BEST_PARAMETERS: dict[str, dict[str, tuple[float, ...]]] = {
 
 @dataclass(frozen=True)
 class MethodResult:
-    """How a method did in several trials.
+    """Scores of one method over several trials.
 
     Attributes
     ----------
@@ -57,9 +58,9 @@ class MethodResult:
     settings : dict
         Parameters that differ from the estimator's defaults.
     accuracies, nmis, aris : list of float
-        One a trial.
+        One value per trial.
     picked_accuracy : float
-        Accuracy of the trial with the lowest loss, which no label was needed to choose.
+        Accuracy of the trial with the lowest loss; choosing it needs no labels.
     seconds : float
         Mean time of a trial.
     """
@@ -105,21 +106,21 @@ def compare_methods(
     methods : list of str, optional
         Names in :data:`cceclust.clustering.METHODS`; by default all.
     preset : {"default", "paper", "best"}
-        Each estimator's defaults, but all with neighbours and none with clusters of the graph; the paper's settings
-        on raw features, with solvers that nearly converge; or the settings of a small grid that have the highest mean
-        accuracy. The last uses labels, for every method alike.
+        "default" takes each estimator's defaults, but all methods use neighbours and none uses clusters of the graph;
+        "paper" takes the paper's settings on raw features, with solvers that nearly converge; "best" takes the settings
+        of a small grid with the highest mean accuracy. "best" uses the true labels, for every method alike.
     weight_decay : float, optional
-        With the preset "paper": the paper has 0.001 for MNIST, 0.009 for CIFAR-100 and 0.02 otherwise.
+        Only for the preset "paper": the paper uses 0.001 for MNIST, 0.009 for CIFAR-100 and 0.02 otherwise.
     changes : mapping of str to object, optional
-        Parameters of estimators that shall differ from the preset, for the methods that have them.
+        Parameters that replace those of the preset, for the methods that have them.
     n_trials : int
-        Trials a method, with the seeds `seed`, `seed` + 1, …
+        Number of trials per method, with the seeds `seed`, `seed` + 1, …
     n_restarts : int
-        Restarts a trial; K-means counts the same.
+        Number of restarts per trial, the same for K-means.
     seed : int
         First seed.
     on_fit : callable, optional
-        Told the method after each fit.
+        Called after each fit with the name of the method.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def compare_methods(
 def settings_of(
     method: str, preset: str, weight_decay: float | None, suitable_decay: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the settings to try; what several methods can do, all of them do, or none."""
+    """Yield the settings to try; an extra step that several methods support is on for all of them or for none."""
     known = inspect.signature(METHODS[method]).parameters
     alike = {name: value for name, value in ALIKE.items() if name in known}
     if method == "kmeans":
@@ -180,13 +181,13 @@ def run_trials(
     seed: int,
     on_fit: Callable[[str], None] | None,
 ) -> MethodResult:
-    """Fit a method several times and score each."""
+    """Fit a method several times and score each fit."""
     scores, losses, seconds = [], [], 0.0
     for trial in range(n_trials):
         estimator = METHODS[method](n_clusters, n_init=n_restarts, random_state=seed + trial, **settings)
         started = time.perf_counter()
         with warnings.catch_warnings():
-            # Bad settings are part of the comparison: their scores say what the warnings would.
+            # Bad settings are part of the comparison: their scores already show what the warnings would say.
             warnings.simplefilter("ignore", ClusteringWarning)
             estimator.fit(features)
         seconds += time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""How the benchmarks draw their figures."""
+"""Shared code for the figures of the benchmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_figure_target(path: str | Path, *, force: bool) -> None:
-    """Raise unless a figure can be drawn and written there: worth calling before long work."""
+    """Raise unless a figure can be drawn and written there; call this before long work."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"a figure is one of {', '.join(FORMATS)}; got {path.name!r}")
@@ -37,6 +37,6 @@ def new_figure() -> tuple[Figure, Axes]:
 
 
 def save_figure(figure: Figure, path: str | Path, *, force: bool) -> None:
-    """Write a figure as its name says."""
+    """Write a figure in the format that its file name asks for."""
     with replacing(Path(path), force=force) as part:
         figure.savefig(part, format=Path(path).suffix[1:].lower(), dpi=150)

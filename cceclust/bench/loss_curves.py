@@ -46,7 +46,7 @@ def loss_curves(labels: Sequence[float] = (0.9, 0.7, 0.5), n_points: int = 401) 
 
     Examples
     --------
-    A uniform label teaches nothing: its collision cross-entropy is the same for every prediction.
+    A uniform label has no influence: its collision cross-entropy is the same for every prediction.
 
     >>> curve, = loss_curves([0.5], n_points=3)
     >>> curve.collision.round(4)

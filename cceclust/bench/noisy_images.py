@@ -1,4 +1,4 @@
-"""Robustness to noisy labels of images: Figure 2 of arXiv:2303.07321 with the network that it has, a ResNet-18."""
+"""Robustness to noisy labels of images: Figure 2 of arXiv:2303.07321 with the paper's network, a ResNet-18."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compare_losses_on_images(
     seed: int = 0,
     on_fit: Callable[[str], None] | None = None,
 ) -> list[NoiseResult]:
-    """Train a ResNet-18 on noisy labels by both losses, against the same soft targets η·u + (1 − η)·label.
+    """Train a ResNet-18 on noisy labels with both losses, against the same soft targets η·u + (1 − η)·label.
 
     Both start from the same random weights and see the same batches; nothing is augmented.
 
@@ -37,15 +37,15 @@ def compare_losses_on_images(
     noises : sequence of float
         Levels of noise η.
     n_draws : int
-        Draws of the held-out fifth of the images, of the noise and of the first weights.
+        Number of draws of the held-out fifth of the images, of the noise and of the initial weights.
     size : int
-        Side of the squares that images are cut and scaled to.
+        Side length of the squares that images are cropped and scaled to.
     n_epochs, learning_rate, batch_size, device
         As in :func:`cceclust.torch.classification.train_classifier`.
     seed : int
         Seed of the first draw.
     on_fit : callable, optional
-        Told the loss and the noise after each fit.
+        Called after each fit with the loss and the noise.
 
     Returns
     -------

@@ -24,14 +24,14 @@ HELD_OUT = 0.2
 
 @dataclass(frozen=True)
 class NoiseResult:
-    """How both losses did at one level of noise.
+    """Accuracies of both losses at one level of noise.
 
     Attributes
     ----------
     noise : float
-        η: the part of the training labels that was replaced by random ones.
+        η: the fraction of the training labels that was replaced by random ones.
     cce, ce : list of float
-        Accuracy on held-out rows with true labels, one a draw.
+        Accuracy on held-out rows with true labels, one value per draw.
     """
 
     noise: float
@@ -49,7 +49,7 @@ def compare_losses(
     seed: int = 0,
     on_fit: Callable[[str], None] | None = None,
 ) -> list[NoiseResult]:
-    """Train on noisy labels by both losses, against the same soft targets η·u + (1 − η)·label.
+    """Train on noisy labels with both losses, against the same soft targets η·u + (1 − η)·label.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def compare_losses(
     noises : sequence of float
         Levels of noise η.
     n_draws : int
-        Draws of the held-out fifth of the rows and of the noise.
+        Number of draws of the held-out fifth of the rows and of the noise.
     weight_decay : float or "auto"
         As in :class:`cceclust.CCEClassifier`.
     seed : int
         Seed of the first draw.
     on_fit : callable, optional
-        Told the loss and the noise after each fit.
+        Called after each fit with the loss and the noise.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def compare_losses(
 
 
 def hold_out(labels: NDArray[np.intp], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to learn from and those to judge by, a fifth of each class.
+    """Return the rows to train on and the rows to test on; a fifth of each class is for testing.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def hold_out(labels: NDArray[np.intp], seed: int) -> tuple[NDArray[np.intp], NDA
 
 
 def corrupt(labels: NDArray[np.intp], noise: float, seed: int) -> NDArray[np.intp]:
-    """Replace a part of the labels, chosen at random, by labels drawn at random.
+    """Replace a random fraction of the labels by random labels.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def corrupt(labels: NDArray[np.intp], noise: float, seed: int) -> NDArray[np.int
 
 
 def draw_noise_curves(results: Sequence[NoiseResult], path: str | Path, *, force: bool = False) -> None:
-    """Draw accuracy by noise to a file.
+    """Plot accuracy against noise to a file.
 
     Parameters
     ----------

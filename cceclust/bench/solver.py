@@ -19,12 +19,12 @@ from cceclust.validation import FloatArray
 
 __all__ = ["SolverBenchmark", "SolverTiming", "StartUp", "benchmark_solvers", "measure_start_up"]
 
-# Table 1's step sizes; for other numbers of clusters the paper's last ones are taken.
+# Step sizes of Table 1; other numbers of clusters use the last ones in the table.
 PAPER_STEP_SIZES = {2: (1.0, 10.0, 20.0), 20: (0.1, 1.0, 5.0), 200: (0.1, 1.0, 5.0)}
 MAX_ITERATIONS = 20_000
-# A run that has not got any lower for so long circles around the minimum or has diverged.
+# A run whose loss has not fallen for this many iterations circles around the minimum or has diverged.
 PATIENCE = 200
-# Iterations that are timed where the minimum is not reached.
+# Number of iterations to time where the minimum is not reached.
 SAMPLE = 20
 REPEATS = 5
 
@@ -41,9 +41,9 @@ print(time.perf_counter() - start)
 
 @dataclass(frozen=True)
 class SolverTiming:
-    """One row of the table: a method on probabilities over so many clusters, for one λ.
+    """One row of the table: one method, one number of clusters and one λ.
 
-    `iterations` and `seconds` lead to a loss near the minimum. None means that the method did not get there.
+    `iterations` and `seconds` are those needed to come near the minimum. None means that the method did not get there.
     """
 
     n_clusters: int
@@ -57,7 +57,7 @@ class SolverTiming:
 
 @dataclass(frozen=True)
 class StartUp:
-    """What the first call of EM in a fresh process takes: with nothing compiled yet, and with all of it on disk."""
+    """Time of the first call of EM in a fresh process: with nothing compiled yet, and with compiled code on disk."""
 
     cold_seconds: float
     warm_seconds: float
@@ -95,13 +95,13 @@ def benchmark_solvers(
     n_points : int
         Points in a batch.
     fairness : iterable of float
-        Values of λ, one block of the table each.
+        Values of λ, each with its own block of the table.
     tolerance : float
         How far above the minimum the loss may be, as a fraction of it.
     random_state : int
-        Seed of the probabilities.
+        Seed of the random probabilities.
     on_done : callable
-        Told each number of clusters and λ when it is measured.
+        Called with each number of clusters and λ once they are measured.
 
     Returns
     -------
@@ -145,8 +145,8 @@ def _candidates(n_clusters: int, n_points: int, fairness: float, tolerance: floa
         "EM, accelerated": EMSolver(fairness, tol=0.0, accelerate=True),
         "exact": ExactSolver(fairness, tol=tolerance),
     }
-    # The paper's steps are for λ = 1 and follow the gradient of the average over the points, the solver's that of one
-    # point. Steps that fit one λ diverge at a larger one. The last is half of what diverges on average.
+    # The paper's step sizes are for λ = 1 and for the gradient of the mean over the points, the solver's for one
+    # point. Step sizes that suit one λ diverge at a larger one. The last is half of what diverges on average.
     steps = [*PAPER_STEP_SIZES.get(n_clusters, PAPER_STEP_SIZES[200]), n_points / n_clusters]
     for step in (size / max(1.0, fairness) for size in steps):
         methods[f"PGD, step {step:g}"] = PGDSolver(fairness, step_size=step / n_points, tol=0.0)
@@ -170,7 +170,7 @@ def _with_iterations(solver: Any, n_iterations: int) -> Solver:
 
 
 def _iterations_to(solver: Solver, probabilities: FloatArray, target: float) -> int | None:
-    """Count the iterations until the loss is at the target, if it gets there."""
+    """Count the iterations until the loss reaches the target, if it does."""
     labels: FloatArray | None = None
     lowest, lowest_at = np.inf, 0
     for iteration in range(1, MAX_ITERATIONS + 1):
@@ -189,7 +189,7 @@ def _iterations_to(solver: Solver, probabilities: FloatArray, target: float) -> 
 def _time_side_by_side(
     candidates: dict[str, Solver], probabilities: FloatArray, fairness: float, tolerance: float
 ) -> list[SolverTiming]:
-    """Time all candidates in turns, so that a slow moment of the machine hits all of them; medians."""
+    """Return median times of all candidates; they take turns, so that a slow moment of the machine hits all of them."""
     lowest = _run(ExactSolver(fairness, tol=tolerance / 1000), probabilities)[1]
     target = (1 + tolerance) * lowest
     counts = [_iterations_to(solver, probabilities, target) for solver in candidates.values()]

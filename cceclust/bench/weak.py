@@ -32,12 +32,12 @@ FAIRNESS = 100.0
 
 
 class BesideClusterer(CCEClassifier):
-    """CCEClassifier with the loss of any clusterer beside that of the labels."""
+    """CCEClassifier that adds the loss of any clusterer to the loss of the labels."""
 
     def __init__(
         self, clusterer: SoftmaxClusterer, *, n_neighbors: int = 0, n_init: int = 2, random_state: int | None = None
     ) -> None:
-        # The classifier's plans decide λ of collision cross-entropy; the other losses have their own.
+        # The classifier chooses λ for collision cross-entropy only; the other losses keep their own.
         super().__init__(fairness=FAIRNESS, n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
         self.clusterer = clusterer
 
@@ -54,12 +54,12 @@ def self_training(random_state: int) -> Any:
 
 
 def label_spreading(random_state: int) -> LabelSpreading:
-    """Return scikit-learn's label spreading on the graph of nearest neighbours; it needs no random numbers."""
+    """Return scikit-learn's label spreading on the graph of nearest neighbours; it uses no random numbers."""
     return LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
 
 
-# What a method is made by, given random_state. Losses beside that of the labels have the defaults of their clusterers,
-# so the two rows of a loss differ in neighbours alone. Methods whose names end in "neighbours" get the same graph.
+# Factories of the methods, called with random_state. Losses of unlabelled rows use the defaults of their clusterers,
+# so the two rows of a loss differ only in the neighbours. Methods whose names end in "neighbours" get the same graph.
 METHODS: dict[str, Callable[..., Any]] = {
     "only seeds": partial(CCEClassifier, self_labeling=False),
     "+ MI": partial(BesideClusterer, clusterer=MIGD()),
@@ -76,16 +76,16 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class WeakResult:
-    """How a method did with a part of the labels.
+    """Scores of one method with a fraction of the labels.
 
     Attributes
     ----------
     method : str
         Its name.
     ratio : float
-        Part of the rows that had a label.
+        Fraction of the rows that had a label.
     accuracies : list of float
-        Accuracy on the rows without a label, one a draw of the labelled rows.
+        Accuracy on the rows without a label, one value per draw of the labelled rows.
     seconds : float
         Mean time of a fit.
     """
@@ -116,17 +116,17 @@ def compare_weak(
     labels : ndarray of shape (n_samples,)
         True labels as numbers from 0.
     ratios : sequence of float
-        Parts of the rows that have a label.
+        Fractions of the rows that have a label.
     methods : sequence of str, optional
         Names in :data:`METHODS`; by default all.
     n_draws : int
-        Draws of the labelled rows a ratio.
+        Number of draws of the labelled rows per ratio.
     n_restarts : int
-        Restarts a fit, of the methods that have any.
+        Number of restarts per fit, for the methods that have restarts.
     seed : int
         Seed of the first draw.
     on_fit : callable, optional
-        Told the method after each fit.
+        Called after each fit with the name of the method.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def compare_weak(
 
 
 def draw_labels(labels: NDArray[np.intp], ratio: float, seed: int) -> NDArray[np.intp]:
-    """Return labels of which a part is kept, at least one a class, and the others are −1.
+    """Keep a fraction of the labels, at least one per class, and set the others to −1.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def fit_and_score(
             warnings.simplefilter("ignore", category)
         estimator.fit(features, given, **settings)
     hidden = given < 0
-    # Label spreading has labelled the hidden rows while fitting; predicting would search for neighbours once more.
+    # Label spreading has already labelled the hidden rows in fit; predict would search for neighbours again.
     found = getattr(estimator, "transduction_", None)
     predicted = estimator.predict(features[hidden]) if found is None else found[hidden]
     return float((predicted == labels[hidden]).mean())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "compare_weak_deep"]
 
-# The objective that each method adds to the cross-entropy of the labelled images.
+# The objective that each method adds to the cross-entropy loss of the labelled images.
 METHODS: dict[str, str | None] = {
     "only seeds": None,
     "+ IMSAT": "imsat",
@@ -40,7 +40,7 @@ def compare_weak_deep(
     device: str = "auto",
     on_epoch: Callable[[str, EpochMetrics], None] | None = None,
 ) -> list[WeakResult]:
-    """Train the same network from the same random weights with the same few labels by every method.
+    """Train the same network, from the same random weights and with the same few labels, by every method.
 
     All methods take the same steps on the same batches; "only seeds" leaves out the loss of the unlabelled images, but
     batch norms still see them. A cluster is the class that its labels name, so nothing is matched.
@@ -48,18 +48,18 @@ def compare_weak_deep(
     Parameters
     ----------
     images : ImageCollection
-        Images with labels, of which methods see a part; the others judge.
+        Images with labels. The methods see a fraction of the labels; the others are for testing.
     settings : mapping of str to RunSettings
-        How to train by each method, which is a name in :data:`METHODS` and decides the objective. Draws of the labelled
-        images, and their networks, have the seeds ``seed``, ``seed + 1``, …
+        Training settings by method, a name in :data:`METHODS` that decides the objective. Draws of the labelled
+        images, and their networks, use the seeds ``seed``, ``seed + 1``, …
     ratios : sequence of float
-        Parts of the images that have a label.
+        Fractions of the images that have a label.
     n_draws : int
-        Draws of the labelled images a ratio.
+        Number of draws of the labelled images per ratio.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     on_epoch : callable, optional
-        Told the method and the metrics after each epoch.
+        Called after each epoch with the method and the metrics.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def compare_weak_deep(
         loaded = load_pixels(images, form.size, form.n_channels)
         labels = codes[loaded.kept]
         seeds = range(resolved.seed, resolved.seed + n_draws)
-        # All at once, so that a ratio that cannot work is refused before any long work.
+        # All draws first, so that an impossible ratio is refused before any long work.
         draws = {ratio: [draw_labels(labels, ratio, seed) for seed in seeds] for ratio in ratios}
         for ratio, drawn in draws.items():
             accuracies, started = [], time.perf_counter()

@@ -1,1 +1,1 @@
-"""The command line: one file a command, each of which parses, calls one library function and prints."""
+"""The command line: one file per command, which parses options, calls one library function and prints the result."""

@@ -17,7 +17,7 @@ __all__ = ["print_error", "print_json", "results", "show_warnings_as_lines", "ta
 
 
 def results() -> Console:
-    """Return the console for results. What comes from users or files is no markup: wrap it in ``rich.text.Text``."""
+    """Return the console for results. Wrap text from users or files in ``rich.text.Text``, so that it is not markup."""
     return harmless_console(file=sys.stdout)
 
 
@@ -27,7 +27,7 @@ def messages() -> Console:
 
 
 def harmless_console(**options: Any) -> Console:
-    """Return a console that shows no text as it is that could steer the terminal."""
+    """Return a console that escapes control characters, which could steer the terminal."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -65,10 +65,10 @@ def print_json(data: Any) -> None:
     from cceclust.text import UNPRINTABLE
 
     if sys.stdout is None:
-        # Closed by whoever started the command.
+        # stdout was closed by the program that started the command.
         return
     text = json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False)
-    # Programs read it back as it was; a terminal sees only the escape.
+    # Programs parse the original text back; a terminal only ever sees the escape.
     sys.stdout.write(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
     # A full disk should be noticed here, not while the interpreter shuts down.
     sys.stdout.flush()
@@ -76,7 +76,7 @@ def print_json(data: Any) -> None:
 
 @contextmanager
 def task_progress(*, quiet: bool = False, unit: str = "") -> Iterator[Progress]:
-    """Show a progress bar with the time left on stderr, if a person is watching it."""
+    """Show a progress bar with the remaining time on stderr, if stderr is a terminal."""
     from rich import progress
 
     console = messages()

@@ -44,17 +44,17 @@ OPTIONS = {
 
 
 def method_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the panel on the method."""
+    """Return an option of the help panel on the method."""
     return typer.Option(*names, rich_help_panel=METHOD_PANEL, **settings)
 
 
 def training_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the panel on training."""
+    """Return an option of the help panel on training."""
     return typer.Option(*names, rich_help_panel=TRAINING_PANEL, **settings)
 
 
 def output_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the panel on output."""
+    """Return an option of the help panel on output."""
     return typer.Option(*names, rich_help_panel=OUTPUT_PANEL, **settings)
 
 
@@ -78,14 +78,14 @@ def check_clusters(value: int) -> int:
 
 
 def check_seed(value: int) -> int:
-    """Refuse seeds that random number generators do not take."""
+    """Refuse seeds that random number generators do not accept."""
     if not 0 <= value <= LARGEST_SEED:
         raise typer.BadParameter(f"{value}; expected a whole number from 0 to {LARGEST_SEED}")
     return value
 
 
 def rare_settings() -> dict[str, dict[str, Setting]]:
-    """Return what ``--set`` knows whatever the objective is, by title."""
+    """Return the settings that ``--set`` accepts for every objective, by title."""
     from cceclust.files.images import open_images
 
     return {
@@ -102,7 +102,7 @@ def objective_settings(objective: str) -> dict[str, Setting]:
 
 
 def list_settings(texts: list[str] | None) -> list[str] | None:
-    """Print all that ``--set`` knows, and stop, if it is asked for help."""
+    """On ``--set help``, print all settings and exit."""
     if texts is not None and "help" in texts:
         from cceclust.torch.objectives import OBJECTIVES
 
@@ -183,13 +183,15 @@ def deep(
         training_option(
             metavar="INT",
             callback=check_count,
-            help=with_default("Images in a step, at most.", RunSettings.batch_size),
+            help=with_default("Images per batch, at most.", RunSettings.batch_size),
         ),
     ] = None,
     learning_rate: Annotated[
         float | None,
         training_option(
-            metavar="NUMBER", callback=check_above_zero, help=with_default("Adam's.", RunSettings.learning_rate)
+            metavar="NUMBER",
+            callback=check_above_zero,
+            help=with_default("Learning rate of Adam.", RunSettings.learning_rate),
         ),
     ] = None,
     seed: Annotated[
@@ -199,19 +201,17 @@ def deep(
     split: SplitOption = None,
     limit: LimitOption = None,
     features: Annotated[
-        bool, output_option("--features", help="Also write features.h5, what the head sees, for [bold]fit[/].")
+        bool, output_option("--features", help="Also write features.h5, the input of the head, for [bold]fit[/].")
     ] = False,
-    resume: Annotated[
-        bool, output_option("--resume", help="Go on with the run in the folder, if there is one.")
-    ] = False,
+    resume: Annotated[bool, output_option("--resume", help="Continue the run in the folder, if there is one.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Cluster images while learning the features: no pretrained network needed, and no labels, though some help.
 
-    RUN becomes a folder with the settings, the metrics of every epoch, the network and the clusters. Stopped or
-    killed, the same command with --resume goes on to the same result.
+    RUN becomes a folder with the settings, the metrics of every epoch, the network and the clusters. If stopped or
+    killed, the same command with --resume continues and gives the same result.
     """
     from cceclust.files.images import open_images
     from cceclust.files.partial_labels import read_partial_labels
@@ -256,7 +256,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def parse_changes(texts: list[str], objective: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return what ``--set`` changes of the run, of how images are read, and of the objective."""
+    """Return the changes by ``--set``: of the run, of how images are read, and of the objective."""
     groups = [*rare_settings().values(), objective_settings(objective)]
     known: dict[str, Setting] = {}
     for group in groups:
@@ -275,14 +275,14 @@ def parse_changes(texts: list[str], objective: str) -> tuple[dict[str, Any], dic
 
 
 def report_to(bar: Progress, n_epochs: int) -> tuple[Callable[[int, int], None], Callable[[EpochMetrics], None]]:
-    """Return functions that move the bar a step, and tell how an epoch went."""
+    """Return one function that advances the bar by a step and one that shows the metrics of an epoch."""
     task = bar.add_task("Training", total=None, detail="")
     began = False
 
     def on_step(n_done: int, n_steps: int) -> None:
         nonlocal began
         if not began:
-            # What earlier runs did must not count as this one's speed.
+            # Steps of earlier runs must not count towards the speed of this run.
             bar.reset(task, total=n_steps, completed=n_done, detail="")
             began = True
         bar.update(task, completed=n_done)

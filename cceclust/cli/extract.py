@@ -47,7 +47,7 @@ def extract(
     labels_dataset: ImageLabelsOption = None,
     on_error: Annotated[
         Literal["skip", "fail"],
-        typer.Option(help="Leave out images that cannot be read, or stop.", rich_help_panel=INPUT_PANEL),
+        typer.Option(help="Leave out images that cannot be read (skip), or stop (fail).", rich_help_panel=INPUT_PANEL),
     ] = "skip",
     backbone: Annotated[
         str,
@@ -61,7 +61,7 @@ def extract(
         bool,
         typer.Option(
             "--trust",
-            help="Load a .pt2 file although it is a program, which can do on this machine whatever you can.",
+            help="Load a .pt2 file. It is a program and can do on this machine whatever you can do.",
             rich_help_panel=NETWORK_PANEL,
         ),
     ] = False,
@@ -73,7 +73,7 @@ def extract(
         ),
     ] = None,
     size: Annotated[
-        int, typer.Option(min=1, help="Side of the network's input in pixels.", rich_help_panel=NETWORK_PANEL)
+        int, typer.Option(min=1, help="Side length of the network's input in pixels.", rich_help_panel=NETWORK_PANEL)
     ] = 224,
     dtype: Annotated[
         Literal["float32", "float16"], typer.Option(help="Type of the features.", rich_help_panel=OUTPUT_PANEL)
@@ -81,10 +81,14 @@ def extract(
     device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.", rich_help_panel=SPEED_PANEL)] = "auto",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
-        typer.Option(help="Of the network; auto is float32 on the CPU, half on a GPU.", rich_help_panel=SPEED_PANEL),
+        typer.Option(
+            help="Precision of the network; auto is float32 on the CPU, half precision on a GPU.",
+            rich_help_panel=SPEED_PANEL,
+        ),
     ] = "auto",
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="By default chosen for the device.", rich_help_panel=SPEED_PANEL)
+        int | None,
+        typer.Option(min=1, help="Images per batch; by default chosen for the device.", rich_help_panel=SPEED_PANEL),
     ] = None,
     workers: Annotated[
         int | None,
@@ -92,7 +96,9 @@ def extract(
     ] = None,
     restart: Annotated[
         bool,
-        typer.Option("--restart", help="Start over, not where an earlier run stopped.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option(
+            "--restart", help="Start over instead of continuing an earlier run.", rich_help_panel=OUTPUT_PANEL
+        ),
     ] = False,
     full_paths: FullPathsOption = False,
     force: ForceOption = False,
@@ -101,7 +107,7 @@ def extract(
 ) -> None:
     """Turn images into features with a frozen network, for [bold]fit[/].
 
-    Stopped or killed, the same command goes on where it was; the file is the same in the end.
+    If it is stopped or killed, the same command continues where it stopped; the final file is the same.
     """
     from cceclust.files.images import open_images
     from cceclust.torch.extraction import extract_features, usual_workers
@@ -134,7 +140,7 @@ def extract(
 
 
 def report_to(bar: Progress) -> Callable[[int, int], None]:
-    """Return a function that moves the bar and tells the speed."""
+    """Return a function that advances the progress bar and shows the speed."""
     task = bar.add_task("Extracting", total=None, detail="")
     began: tuple[float, int] | None = None
 
@@ -142,7 +148,7 @@ def report_to(bar: Progress) -> Callable[[int, int], None]:
         nonlocal began
         now = time.monotonic()
         if began is None:
-            # What earlier runs did must not count as this one's speed.
+            # Images of earlier runs must not count towards the speed of this run.
             began = (now, n_done)
             bar.reset(task, total=n_images, completed=n_done, detail="")
         else:
@@ -153,7 +159,7 @@ def report_to(bar: Progress) -> Callable[[int, int], None]:
 
 
 def warn_of_skipped(extraction: Extraction) -> None:
-    """List images that have no row."""
+    """List the images that have no row in the file."""
     n_skipped = len(extraction.skipped)
     if n_skipped:
         print_warning(f"{n_skipped:,} of {extraction.n_images:,} images could not be read and have no row:")
@@ -164,7 +170,7 @@ def warn_of_skipped(extraction: Extraction) -> None:
 
 
 def print_extraction(extraction: Extraction) -> None:
-    """Say what was done and what to do next."""
+    """Print what was done and what to do next."""
     console = results()
     shape = f"{extraction.n_rows:,} × {extraction.n_features:,} {extraction.dtype}"
     how = ""

@@ -20,7 +20,7 @@ def info(
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a file holds: shape, type, labels, provenance, and what is wrong with it.
+    """Show what a file holds: shape, type, labels, provenance, and problems.
 
     Reads [bold]features[/], [bold]clusters[/] and [bold]models[/].
     """
@@ -53,7 +53,7 @@ def print_description(description: FileDescription) -> None:
 
 
 def as_text(value: Any) -> str:
-    """Write a value as a person would."""
+    """Format a value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -19,7 +19,7 @@ from cceclust.version import __version__
 __all__ = ["app", "main", "run"]
 
 FAILURE = 1
-# As shells count: 128 and the number of the signal.
+# As shells do it: 128 plus the number of the signal.
 INTERRUPTED = 130
 HUNG_UP = 129
 PIPE_CLOSED = 141
@@ -68,7 +68,7 @@ app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0, 1 (failure), 2 (misuse), or 128 and a signal: 129 (terminal closed), 130 (Ctrl-C), 141 (nobody reads the output
+    0, 1 (failure), 2 (misuse), or 128 plus a signal: 129 (terminal closed), 130 (Ctrl-C), 141 (nobody reads the output
     any more), 143 (terminated).
     """
     try:
@@ -94,34 +94,34 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> None:
-    """Run the command line and leave the process."""
+    """Run the command line and exit the process."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character, or a file name that is not text, is no reason to fail.
+        # A character that the terminal cannot show, or a file name that is not valid text, must not cause a failure.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     end_cleanly_on_signals()
     try:
         code = run()
     except (SystemExit, OSError):
-        # Even the message found no reader.
+        # Nobody reads stderr either.
         code = PIPE_CLOSED
     if code == PIPE_CLOSED:
-        # The interpreter would try to write the rest on its way out, and complain.
+        # Otherwise the interpreter would try to write the rest at exit, and fail with a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)
 
 
 def end_cleanly_on_signals() -> None:
-    """Leave by an exception, as for Ctrl-C, so that files that are not whole are removed on the way out."""
+    """Raise an exception, as for Ctrl-C, so that incomplete files are removed before the process ends."""
     endings = {getattr(signal, name): code for name, code in SIGNALS.items() if hasattr(signal, name)}
 
     def leave(number: int, _: object) -> NoReturn:
         for other in endings:
-            # A second signal must not cut the tidying up short.
+            # A second signal must not interrupt the cleanup.
             signal.signal(other, signal.SIG_IGN)
         sys.exit(endings[number])
 
     for number in endings:
-        # What was started with nohup goes on when its terminal is closed.
+        # A process that was started with nohup continues when its terminal is closed.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, leave)

@@ -12,10 +12,16 @@ from cceclust.cli.options import LARGEST_SEED, DatasetOption, FeaturesArgument, 
 
 def neighbors(
     features: FeaturesArgument,
-    n_neighbors: Annotated[int, typer.Option("--neighbors", "-n", min=1, help="Neighbours of each row.")] = 10,
-    components: Annotated[int, typer.Option(min=1, help="Search wider rows on so many principal components.")] = 256,
+    n_neighbors: Annotated[
+        int, typer.Option("--neighbors", "-n", min=1, help="Number of neighbours of each row.")
+    ] = 10,
+    components: Annotated[
+        int,
+        typer.Option(min=1, help="Project rows with more features onto this many principal components for the search."),
+    ] = 256,
     seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Decides the samples that components and cells are found on.")
+        int,
+        typer.Option(min=0, max=LARGEST_SEED, help="Seed of the row samples that components and cells are found on."),
     ] = 0,
     dataset: DatasetOption = None,
     force: ForceOption = False,

@@ -34,11 +34,11 @@ __all__ = [
 
 INPUT_PANEL = "Input"
 OUTPUT_PANEL = "Output"
-# Larger ones are mistakes, and too large for compiled code.
+# Larger numbers are mistakes, and too large for compiled code.
 LARGEST_COUNT = 2**31 - 1
-# NumPy's RandomState, and so scikit-learn, knows no larger ones.
+# NumPy's RandomState, and therefore scikit-learn, accepts no larger seeds.
 LARGEST_SEED = 2**32 - 1
-# Trials count on from the first seed; half of the range is left to them.
+# Trials use the seeds after the first one; half of the range is reserved for them.
 LARGEST_FIRST_SEED = 2**31 - 1
 
 DatasetOption = Annotated[
@@ -69,14 +69,14 @@ def parse_bytes(text: str) -> int:
 
 
 def check_above_zero(value: Any) -> Any:
-    """Refuse numbers that are not finite and above 0; words such as "auto", and nothing at all, pass."""
+    """Refuse numbers that are not finite and above 0; words such as "auto", and None, are accepted."""
     if isinstance(value, int | float) and not 0 < value < math.inf:
         raise typer.BadParameter(f"{value:g}; expected a number above 0")
     return value
 
 
 def check_not_negative(value: Any) -> Any:
-    """Refuse numbers that are not finite and at least 0; words such as "auto", and nothing at all, pass."""
+    """Refuse numbers that are not finite and at least 0; words such as "auto", and None, are accepted."""
     if isinstance(value, int | float) and not 0 <= value < math.inf:
         raise typer.BadParameter(f"{value:g}; expected a number of at least 0")
     return value
@@ -88,7 +88,7 @@ MemoryOption = Annotated[
         "--memory",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Stream features that are larger than this, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
+        help="Read features larger than this in parts, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]
@@ -102,7 +102,7 @@ ForceOption = Annotated[
 FullPathsOption = Annotated[
     bool,
     typer.Option(
-        "--full-paths", help="Keep absolute paths of this machine, not only names.", rich_help_panel=OUTPUT_PANEL
+        "--full-paths", help="Keep absolute paths of this machine, not only file names.", rich_help_panel=OUTPUT_PANEL
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL)]
@@ -129,7 +129,8 @@ SplitOption = Annotated[
     ),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Read only the first images.", rich_help_panel=INPUT_PANEL)
+    int | None,
+    typer.Option("--limit", min=1, help="Read only this many images, from the first.", rich_help_panel=INPUT_PANEL),
 ]
 ImageDatasetOption = Annotated[
     str | None,

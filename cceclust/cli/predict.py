@@ -50,7 +50,7 @@ def predict(
 ) -> None:
     """Assign new features to the clusters of a model, or new images to those of a run.
 
-    What the model was fitted to gets the same labels again.
+    The rows that the model was fitted to get the same labels again.
     """
     output: dict[str, Any] = {"out": out, "force": force, "full_paths": full_paths}
     if model.is_dir():

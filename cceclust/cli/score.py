@@ -46,7 +46,7 @@ def score(
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how good clusters are, with true labels or without.
+    """Show how good clusters are, with true labels or without.
 
     With labels: accuracy under the best matching of clusters to classes, NMI,
     ARI, purity, recall and precision of every class, the confusion matrix.
@@ -70,7 +70,7 @@ def score(
 
 
 def print_scores(scores: FileScores) -> None:
-    """Print tables, the most telling first."""
+    """Print tables, the most important first."""
     console = results()
     tables: dict[str, Table] = {}
     judged = scores.with_labels
@@ -91,7 +91,7 @@ def print_scores(scores: FileScores) -> None:
 
 
 def plain_table(*headers: str) -> Table:
-    """Return an empty table: names to the left, numbers to the right."""
+    """Return an empty table with names aligned left and numbers aligned right."""
     from rich import box
     from rich.table import Table
 
@@ -102,7 +102,7 @@ def plain_table(*headers: str) -> Table:
 
 
 def key_figures(scores: Scores) -> Table:
-    """Tabulate the figures that sum everything up."""
+    """Tabulate the overall figures."""
     table = plain_table()
     table.add_row("accuracy", f"[bold green]{scores.accuracy:.4f}[/]")
     table.add_row("NMI", f"{scores.nmi:.4f}")
@@ -153,7 +153,7 @@ def confusion_table(scores: Scores) -> Table:
 
 
 def cell_style(share: float, *, is_hit: bool) -> str:
-    """Return the colour of a cell: blue on the diagonal, orange elsewhere, the stronger the larger its share."""
+    """Return the colour of a cell: blue on the diagonal, orange elsewhere; a larger share gives a stronger colour."""
     if share < 0.005:
         return "dim"
     strength = 0.15 + 0.85 * share**0.5
@@ -177,7 +177,7 @@ def worst_confusions_table(scores: Scores) -> Table:
 
 
 def label_free_table(scores: LabelFreeScores) -> Table:
-    """Tabulate what can be said without labels."""
+    """Tabulate the scores that need no true labels."""
     table = plain_table()
     figures = {
         "modularity on the neighbour graph": scores.modularity,

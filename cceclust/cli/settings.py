@@ -1,6 +1,6 @@
 """``--set NAME=VALUE``: settings that are too rarely used for an option of their own.
 
-Their names, types, defaults and descriptions are those of a dataclass or of a function, so nothing is stated twice.
+Their names, types, defaults and descriptions are read from a dataclass or a function, so nothing is stated twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Setting:
     kinds : tuple
         The types that a value may have: None, words (strings), bool, int, float, ``list[float]`` or str.
     default : object
-        Its value if it is not given.
+        The value if none is given.
     description : str
         One sentence.
     """
@@ -78,10 +78,10 @@ def settings_of(target: Callable[..., Any], *, skip: Collection[str] = ()) -> di
 
 
 def kinds_of(annotation: Any) -> tuple[Any, ...]:
-    """Take a union apart into what a text can be read as, the most special first."""
+    """Split a union into the types that a text can be parsed as, the most specific first."""
     members = typing.get_args(annotation) if is_union(annotation) else (annotation,)
     if complex in members:
-        # NumPy's ArrayLike, a union of nearly everything: what can be written of it are numbers.
+        # NumPy's ArrayLike is a union of nearly everything; as text, only numbers make sense.
         members = (*(member for member in members if member not in (bool, int, float, str)), float, list[float])
     found: list[Any] = []
     for member in members:
@@ -101,7 +101,7 @@ def is_union(annotation: Any) -> bool:
 
 
 def described_parameters(docstring: str) -> dict[str, str]:
-    """Return the first sentence on each parameter of a numpydoc docstring, without its markup."""
+    """Return the first sentence about each parameter from a numpydoc docstring, without markup."""
     descriptions = {}
     for names, text in re.findall(r"^([\w, ]+?)(?: : .*)?\n((?: {4}.*\n?)+)", docstring, re.MULTILINE):
         sentence = re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
@@ -118,7 +118,7 @@ def parse_settings(texts: Sequence[str], settings: Mapping[str, Setting], option
     texts : sequence of str
         What the user gave.
     settings : mapping of str to Setting
-        What there is, see :func:`settings_of`.
+        The known settings, see :func:`settings_of`.
     option : str
         The option's name, for errors.
 
@@ -151,7 +151,7 @@ def parse_settings(texts: Sequence[str], settings: Mapping[str, Setting], option
 
 
 def parse_value(text: str, kinds: tuple[Any, ...]) -> Any:
-    """Read a text as the first of the kinds that it can be."""
+    """Parse a text as the first of the kinds that accepts it."""
     for kind in kinds:
         if kind is None or isinstance(kind, str):
             if text == as_text(kind):
@@ -185,7 +185,7 @@ def read_numbers(text: str) -> list[float]:
 
 
 def read_text(text: str) -> str:
-    """Accept any text but none at all."""
+    """Accept any text that is not empty."""
     if not text:
         raise ValueError(text)
     return text
@@ -208,12 +208,12 @@ WORDS = {
 
 
 def describe_kinds(kinds: tuple[Any, ...]) -> str:
-    """Say what a value may be."""
+    """Describe the values that a setting accepts."""
     return " or ".join(WORDS[kind] if kind in WORDS else as_text(kind) for kind in kinds)
 
 
 def as_text(value: Any) -> str:
-    """Write a value as a user would."""
+    """Format a value as a user would type it."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -26,7 +26,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Summary:
-    """What a person or a script wants to know of a clustering.
+    """The figures about a clustering that a person or a script needs.
 
     The figures in `against_labels` are the only ones for which true labels were used.
     """
@@ -58,10 +58,10 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
             scores = score_clusters(clusters.true_labels, clusters.labels)
             against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
             if share_names(clusters.true_labels, clusters.parameters.get("classes")):
-                # Clusters that are called like the classes need no matching.
+                # Clusters that have the names of the classes need no matching.
                 against_labels["accuracy"] = label_accuracy(clusters.true_labels, clusters.named_labels)
         except InputError as error:
-            # The clusters are as good without them.
+            # The clusters are valid without these scores.
             warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
     n_clusters, table = clusters.probabilities.shape[1], clusters.k_search
     return Summary(
@@ -81,14 +81,14 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
 
 
 def print_summary(summary: Summary) -> None:
-    """Print a summary that a person likes to read."""
+    """Print a summary for people."""
     console = results()
     plural = "" if summary.n_clusters == 1 else "s"
     console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} cluster{plural}[/]")
     if summary.k_scores:
         console.print(k_chart(summary.k_scores, summary.n_clusters), markup=False, soft_wrap=True)
     how_many = summary.diagnostics.get("number_of_clusters")
-    # That there are none stands among the doubts below.
+    # If no clusters were found, the warnings below already say so.
     if how_many is not None and how_many not in summary.diagnostics.get("warnings", []):
         console.print(f"Chosen: {how_many}", markup=False, soft_wrap=True)
     console.print(size_table(summary.sizes, summary.classes))
@@ -119,7 +119,7 @@ def print_summary(summary: Summary) -> None:
 
 
 def k_chart(scores: dict[int, float], chosen: int) -> str:
-    """Draw the score of each number of clusters, with a mark below the chosen one; neighbours share a column if many.
+    """Draw the score of each number of clusters and mark the chosen one; many numbers share columns.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def k_chart(scores: dict[int, float], chosen: int) -> str:
     """
     ks = sorted(scores)
     width = min(len(ks), CHART_WIDTH)
-    # Where the chosen number is among several in a column, the column shows it, as it is the highest.
+    # A column of several numbers shows the highest score, and so that of the chosen number.
     columns = [ks[i * len(ks) // width : (i + 1) * len(ks) // width] for i in range(width)]
     heights = [max(scores[k] for k in column) for column in columns]
     top = max(max(heights), 1e-12)
@@ -141,21 +141,21 @@ def k_chart(scores: dict[int, float], chosen: int) -> str:
 
 
 def share_names(true_labels: Any, classes: list[Any] | None) -> bool:
-    """Tell whether clusters are called like true classes."""
+    """Tell whether clusters have the names of true classes."""
     return classes is not None and not {str(label) for label in true_labels}.isdisjoint(map(str, classes))
 
 
 def labels_text(summary: Summary) -> str:
-    """Say what the figures against labels are for."""
+    """Explain the figures that use labels."""
     if summary.classes is None:
         return "labels were used for this line only"
     return "on rows that no label was given for" if "labelled_rows" in summary.diagnostics else "true labels"
 
 
 def judged_text(diagnostics: dict[str, Any]) -> str:
-    """Say which candidate was kept and what the graph of neighbours says of it.
+    """Describe which candidate was kept and its modularity on the graph of neighbours.
 
-    The modularity is how much more often neighbours share a cluster than strangers would.
+    The modularity is how much more often neighbours share a cluster than random pairs of rows do.
     """
     scores, chosen = diagnostics["candidates"], diagnostics["chosen"]
     text = f"{diagnostics['modularity']:.3f} on the neighbour graph; {chosen}"
@@ -168,7 +168,7 @@ def judged_text(diagnostics: dict[str, Any]) -> str:
 
 
 def restarts_text(summary: Summary) -> str:
-    """Say how the restarts compare."""
+    """Describe how the restarts compare."""
     assert summary.restart_losses is not None
     count = len(summary.restart_losses)
     if count == 1:
@@ -181,7 +181,7 @@ def restarts_text(summary: Summary) -> str:
 
 
 def size_table(sizes: list[int], names: list[Any] | None = None) -> Table:
-    """Draw the cluster sizes as bars, the largest clusters first when there are too many for a screen."""
+    """Draw the cluster sizes as bars; if there are too many for a screen, only the largest."""
     from rich import box
     from rich.bar import Bar
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""scikit-learn-style estimators: ours and the paper's baselines."""
+"""scikit-learn-style estimators: CCEClusterer, CCEClassifier and the paper's baselines."""
 
 from cceclust.estimators.baselines import MIADM, MIGD, CCEByPGD, KMeans, SeLa
 from cceclust.estimators.cce_classifier import CCEClassifier

@@ -1,4 +1,4 @@
-"""The methods the paper compares with, on the same engine and behind the same interface.
+"""The methods that the paper compares with, with the same training engine and the same interface.
 
 Parameters and attributes that are not described here are those of :class:`cceclust.CCEClusterer`.
 """
@@ -27,9 +27,9 @@ class KMeans(cluster.KMeans):
     Attributes
     ----------
     coef_ : ndarray of shape (n_clusters, n_features)
-        Twice the centres, counted from their mean.
+        Twice the centres, measured from their mean.
     intercept_ : ndarray of shape (n_clusters,)
-        What makes ``argmax(x · coef_ᵀ + intercept_)`` the nearest centre.
+        Biases with which ``argmax(x · coef_ᵀ + intercept_)`` is the nearest centre.
 
     Examples
     --------
@@ -43,14 +43,14 @@ class KMeans(cluster.KMeans):
 
     @property
     def coef_(self) -> NDArray[Any]:
-        """Twice the centres, counted from their mean."""
-        # Centres far from the origin differ in their last digits only; what they share says nothing.
+        """Twice the centres, measured from their mean."""
+        # Centres far from the origin differ only in their last digits; subtracting the mean keeps these.
         centres = self.cluster_centers_.astype(np.float64)
         return np.asarray(2 * (centres - centres.mean(axis=0)), self.cluster_centers_.dtype)
 
     @property
     def intercept_(self) -> NDArray[Any]:
-        """What makes the largest logit that of the nearest centre."""
+        """Biases with which the largest logit is that of the nearest centre."""
         centres = self.cluster_centers_.astype(np.float64)
         mean = centres.mean(axis=0)
         return np.asarray(-((centres + mean) * (centres - mean)).sum(axis=1), self.cluster_centers_.dtype)
@@ -125,9 +125,9 @@ class SeLa(SoftmaxClusterer):
     Parameters
     ----------
     sharpness : float, default=25.0
-        The power of the probabilities in Sinkhorn's algorithm.
+        The exponent of the probabilities in Sinkhorn's algorithm.
     solver_iterations : int, default=20
-        Sinkhorn iterations for each batch.
+        Sinkhorn iterations per batch.
 
     References
     ----------
@@ -199,7 +199,7 @@ class MIADM(SoftmaxClusterer):
     fairness : float, default=1.0
         λ.
     solver_iterations : int, default=20
-        Iterations for each batch.
+        Solver iterations per batch.
 
     References
     ----------
@@ -272,9 +272,9 @@ class CCEByPGD(SoftmaxClusterer):
     fairness : float, default=10.0
         λ.
     step_size : float or "auto", default="auto"
-        Step size of the projected gradient descent. "auto" is half of what would diverge.
+        Step size of the projected gradient descent. "auto" is half of the limit above which it diverges.
     solver_iterations : int, default=100
-        Its steps for each batch.
+        Steps of projected gradient descent per batch.
     """
 
     def __init__(

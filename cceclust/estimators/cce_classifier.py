@@ -33,41 +33,41 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
 
         w · mean H₂(y, σ) over labelled rows + the loss of CCEClusterer over all rows,
 
-    where the second term is left out if every row has a label. For a one-hot y, collision cross-entropy
-    H₂(y, σ) = −ln Σ_k y_k σ_k is Shannon's, so this is the weakly supervised loss of arXiv:2303.07321 (Table 5); for a
-    uniform y it is constant. Labelled rows join every batch, so that clusters keep the labels' identity however few
+    where the second term is left out if every row has a label. For a one-hot y, collision cross-entropy H₂(y, σ) = −ln
+    Σ_k y_k σ_k is Shannon's, so this is the weakly supervised loss of arXiv:2303.07321 (Table 5); for a uniform y it is
+    constant. Labelled rows are added to every batch, so that clusters keep the identity of the labels however few
     labels there are.
 
     Parameters
     ----------
     loss : {"cce", "ce"}, default="cce"
-        What labelled rows minimise: collision cross-entropy or Shannon's. They differ for labels that are not certain:
+        The loss of labelled rows: collision cross-entropy or Shannon's. They differ for uncertain labels:
         Shannon's makes the prediction copy the uncertainty.
     label_noise : float or array-like of shape (n_classes, n_classes), default=0.0
-        How far hard labels can be trusted. A number η replaces a label by η·u + (1 − η)·y, with the uniform
+        How unreliable hard labels are. A number η replaces a label by η·u + (1 − η)·y, with the uniform
         distribution u: each label was, with probability η, drawn at random (Figure 2 of the paper). A transition matrix
         Q, with Q[l, k] the probability of observing label l where class k is true, replaces label l by the row Q_l;
         then H₂ is the forward correction of Patrini et al. (2017), up to a constant. Classes are in the order of
-        `classes_`. Soft labels are mixed alike.
+        `classes_`. Soft labels are mixed in the same way.
     n_extra_clusters : int, default=0
-        Clusters beyond the labelled classes, for classes of which no row is labelled.
+        Number of clusters in addition to the labelled classes, for classes without any labelled row.
     self_labeling : bool or "auto", default="auto"
-        Whether all rows also teach themselves, as in :class:`cceclust.CCEClusterer`. "auto" does so if any row has no
+        Whether all rows also get pseudo-labels, as in :class:`cceclust.CCEClusterer`. "auto" does so if any row has no
         label. False learns from the labelled rows alone.
     label_weight : float, default=1.0
-        w: weight of the labelled rows beside the self-labeling loss.
+        w: weight of the loss of labelled rows, relative to the self-labeling loss.
     fairness : float, default=10.0
         As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `solver_iterations`,
         `n_neighbors` and `neighbor_weight`.
     n_init : int, default=2
-        Number of heads that start from different random weights. Labels make them agree, so few are enough.
+        Number of restarts from different random weights. Labels make them agree, so few are enough.
     weight_decay : float or "auto", default="auto"
-        Weight decay of the head. "auto" is a quarter of what suits clustering without labels.
+        Weight decay of the head. "auto" is a quarter of the value for clustering without labels.
     learning_rate : float, default=0.5
-        Step size at the start, unless the features' variance allows only shorter steps.
+        Initial step size; smaller if the variance of the features requires shorter steps.
     init : {"auto", "random", "k-means"}, default="auto"
         Where heads start. "auto" and "random" start near zero, so that labels decide which cluster is which; "k-means"
-        starts around the centres of K-means, in the order of the classes whose labelled rows they hold.
+        starts around the centres of K-means, ordered by the classes of the labelled rows in each cluster.
     prior, learning_rate_schedule, batch_size, n_components, max_epochs, tol, standardize, n_jobs, random_state, verbose
         As in :class:`cceclust.CCEClusterer`.
 
@@ -160,19 +160,19 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         neighbors: ArrayLike | Any = None,
         on_epoch: Callable[[EpochReport], None] | None = None,
     ) -> Self:
-        """Learn from labels, and from rows without any.
+        """Fit to labelled and unlabelled rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
             Features. float32 and float64 are used as they are, without a copy. Of a
-            :class:`cceclust.training.rows.FileRows`, the labelled rows must fit into the memory allowed.
+            :class:`cceclust.training.rows.FileRows`, the labelled rows must fit into the allowed memory.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
             for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
             labels: a distribution in each row, with a row of NaN for unknown.
         sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
+            Weight of each row.
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
         on_epoch : callable, optional
@@ -207,10 +207,10 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Go once through a piece of the data, starting from where the last call (or `fit`) ended.
+        """Train for one pass over a piece of the data, starting where the last call (or `fit`) ended.
 
-        Without a `fit` before it, the first call takes the mean and scale of its rows for those of the data, so it
-        should see a few hundred rows, and a label of every class.
+        Without a `fit` before, the first call uses the mean and scale of its rows as those of all the data, so it
+        should get a few hundred rows, and a label of every class.
 
         Parameters
         ----------
@@ -219,9 +219,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             As in `fit`. A piece may have no label at all.
         classes : array-like of shape (n_classes,), optional
-            All classes there will be, in the first call; by default those that y names.
+            In the first call, all classes of the data; by default those in y.
         sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
+            Weight of each row.
 
         Returns
         -------
@@ -315,7 +315,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         return given
 
     def _wants_self_labeling(self, given: GivenLabels) -> bool:
-        """Tell whether rows also teach themselves."""
+        """Tell whether all rows also get pseudo-labels."""
         return not given.is_complete if self.self_labeling == "auto" else bool(self.self_labeling)
 
     def _supervision(self, given: GivenLabels, rows: Rows, *, self_labeling: bool) -> tuple[Supervision, NDArray[Any]]:

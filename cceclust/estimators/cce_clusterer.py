@@ -24,60 +24,61 @@ class CCEClusterer(SoftmaxClusterer):
 
         mean H₂(y, σ) + λ KL(u ‖ ȳ),    H₂(y, σ) = −ln Σ_k y_k σ_k,
 
-    for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads train side by
-    side, with different starts and different fairness. Beside them stand partitions of the graph of nearest neighbours
-    and K-means' own clusters. The graph judges them all, without labels: a candidate is good if neighbours share a
-    cluster much more often than strangers would (:func:`cceclust.neighbor_modularity`). What you fix is not varied.
+    for the head's softmax σ; then the head takes a step of gradient descent on H₂(y, σ). Several heads are trained in
+    parallel, with different starts and different fairness. Further candidates are partitions of the graph of nearest
+    neighbours and the clusters of K-means. The graph judges them all, without labels: a candidate is good if neighbours
+    share a cluster much more often than random pairs of rows would (:func:`cceclust.neighbor_modularity`). Parameters
+    that you set are not varied.
 
     Parameters
     ----------
     n_clusters : int, "auto", range or sequence of int, default=8
-        Number of clusters; or numbers to choose from, "auto" for all from 2 to 100 with at least five rows a cluster.
+        Number of clusters; or numbers to choose from, "auto" for all from 2 to 100 with at least five rows per cluster.
         The graph of neighbours decides, and may decide for a single cluster (docs/choosing-k.md). A number is the
-        default because a search needs enough rows to say something.
+        default because a search needs enough rows to be reliable.
     fairness : float or "auto", default="auto"
-        λ: how much the clusters' sizes are held to `prior`. This is the λ of the loss as written above, where H₂ is
-        averaged over the points: EM's M-step works with λ times the number of points. "auto" trains heads with 1, 10
-        and 100.
+        λ: how strongly the sizes of the clusters are pulled towards `prior`. This is the λ of the loss as written
+        above, where H₂ is averaged over the points: EM's M-step works with λ times the number of points. "auto" trains
+        heads with 1, 10 and 100.
     prior : array-like of shape (n_clusters,), "auto" or None, default="auto"
-        u: the expected part of each cluster; the parts must sum to 1. None expects equal parts. "auto" expects equal
-        parts in some heads, and in others the sizes of the parts of the graph they start from.
+        u: the expected share of each cluster; the shares must sum to 1. None expects equal shares. "auto" expects equal
+        shares in some heads, and in others the shares of the graph partition they start from.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
-        their leading principal components, less for more than ten clusters, and less where clusters are crowded.
+        their leading principal components, smaller for more than ten clusters and where clusters are crowded.
     learning_rate : float, default=0.5
-        Step size at the start.
+        Initial step size.
     learning_rate_schedule : {"cosine", "constant"}, default="cosine"
-        Whether the step size falls to a fifth along half a cosine.
+        Whether the step size falls to a fifth of its start along half a cosine, or stays constant.
     batch_size : int, default=250
         Rows for which pseudo-labels are found at once.
     solver_iterations : int, default=20
-        EM iterations for each batch.
+        EM iterations per batch.
     n_neighbors : int or "auto", default="auto"
-        Nearest neighbours of each row of which one, drawn at random each time, shares its pseudo-label: the label is
-        found for the mean of their two predictions and teaches both. 0 uses none. "auto" uses 10 for dense data in
-        memory of a size for which the graph is both worth having and affordable.
+        Number of nearest neighbours of each row. One of them, drawn at random each time, shares its pseudo-label: the
+        label is found for the mean of their two predictions and used for both. 0 uses none. "auto" uses 10 for dense
+        data in memory of a size for which the graph is both useful and affordable.
     neighbor_weight : float, default=1.0
-        Weight of the neighbour beside a weight of 1 for the row itself.
+        Weight of the neighbour, relative to a weight of 1 for the row itself.
     init : {"auto", "random", "k-means", "graph"}, default="auto"
         Where heads start: with random weights, each around the centres of its own run of K-means, or around the means
-        of a partition of the graph. "auto" has some of each, but none at random where clusters are crowded: where fewer
-        than four directions for each cluster beyond two hold nearly all the features' variance.
+        of a partition of the graph. "auto" uses some of each, but no random ones where clusters are crowded: where
+        fewer than four directions for each cluster beyond two hold nearly all the features' variance.
     graph_candidates : bool, default=True
-        Whether heads differ, and partitions of the graph and K-means are candidates beside them. False trains
-        `n_init` heads with different random numbers only, and the graph chooses among them.
+        Whether heads differ, and partitions of the graph and K-means are candidates as well. False trains
+        `n_init` heads that differ only in their random numbers, and the graph chooses among them.
     n_components : int or "auto", default="auto"
         Train on this many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as
-        many features: clusters come out as good, several times faster. `coef_` is for the features in any case, and
-        `partial_fit` always trains on them.
+        many features: the clusters are as good, and training is several times faster. `coef_` is always for the
+        features, and `partial_fit` always trains on them.
     n_init : int, default=6
         Number of heads that are trained.
     max_epochs : int or "auto", default="auto"
-        How often each row is seen at most. "auto" makes about 800 steps, and at least 10 epochs.
+        Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 10 epochs.
     tol : float, default=1e-4
-        After half of the epochs, training stops when no head's mean loss has fallen by this part of itself in three
-        epochs. 0 trains to the end.
+        After half of the epochs, training stops when no head's mean loss has fallen by this fraction of itself in three
+        epochs. 0 trains for all epochs.
     standardize : bool, default=True
         Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
     scale : {"auto", "overall", "columns"}, default="auto"
@@ -97,22 +98,22 @@ class CCEClusterer(SoftmaxClusterer):
     n_clusters_ : int
         Number of clusters.
     k_scores_ : dict or None
-        The score of each number of clusters that was tried; None if one was given.
+        The score of each number of clusters that was tried; None if a number was given.
     k_search_ : KSearch or None
-        All that was found out about these numbers; None if one was given.
+        All results of the search for the number of clusters; None if a number was given.
     probabilities_ : ndarray of shape (n_samples, n_clusters)
         The probability of each cluster for each row, in float32.
     prediction_ : Prediction
-        Both of them together.
+        `labels_` and `probabilities_` together.
     coef_ : ndarray of shape (n_clusters, n_features)
         Weights of the head, for raw features.
     intercept_ : ndarray of shape (n_clusters,)
         Biases of the head, for raw features.
     modularity_ : float or None
-        How much more often neighbours share a cluster than strangers would: what the chosen candidate was judged by.
-        None if the loss decided, as for very few rows.
+        How much more often neighbours share a cluster than random pairs of rows would: the score of the chosen
+        candidate. None if the loss decided, as for very few rows.
     chosen_ : str or None
-        Which candidate that is.
+        Name of the chosen candidate.
     candidates_ : dict or None
         The modularity of every candidate by its name.
     outlier_score_ : ndarray of shape (n_samples,) or None
@@ -121,23 +122,24 @@ class CCEClusterer(SoftmaxClusterer):
     columns_scaled_ : bool
         Whether each column was divided by its own standard deviation.
     loss_ : float
-        The loss of the chosen head on all the data (a sample of very many rows), at the minimum over y.
+        The loss of the chosen head on all the data (on a sample, if there are very many rows), at the minimum over y.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean loss of each epoch.
     losses_ : ndarray of shape (n_init,)
-        The loss of every trained head, each with its own fairness and prior.
+        The final loss of every trained head, each with its own fairness and prior.
     loss_curves_ : ndarray of shape (n_init, n_iter_)
-        Mean loss of each epoch, of every restart.
+        Mean loss of each restart in each epoch.
     restart_agreement_ : float or None
         Mean adjusted Rand index between the labels of every two candidates: near 1, they found the same clusters.
     n_agreeing_ : int
         Number of candidates that found the chosen one's clusters (an adjusted Rand index of 0.9), itself included.
     best_restart_ : int
-        Number of the trained head that the chosen one comes from; that of the lowest loss if it comes from none.
+        Index of the trained head that the chosen candidate comes from; the one with the lowest loss if it comes from
+        none.
     weight_decay_ : float
         The weight decay that was used.
     n_components_ : int
-        Number of components that were trained on, or of features.
+        Number of components that were trained on; the number of features if none.
     n_iter_ : int
         Number of epochs.
     converged_ : bool
@@ -214,9 +216,9 @@ class CCEClusterer(SoftmaxClusterer):
     def paper(cls, n_clusters: int = 8, **changes: Any) -> Self:
         """Return the paper's own method for fixed features (Table 2, "Experimental settings" of the supplement).
 
-        Raw features, one random start, ten epochs of gradient descent at a constant rate of 0.1, λ = 100, and neither
-        components nor neighbours. On ResNet-50 features of CIFAR-10 this is well below the defaults of this class
-        (docs/defaults.md); it is here to compare with.
+        Raw features, one random start, ten epochs of gradient descent at a constant rate of 0.1, λ = 100, and no
+        components or neighbours. On ResNet-50 features of CIFAR-10 this is well below the defaults of this class
+        (docs/defaults.md); it is meant for comparisons.
 
         Parameters
         ----------
@@ -224,7 +226,7 @@ class CCEClusterer(SoftmaxClusterer):
             Number of clusters.
         **changes
             Other parameters of the estimator, such as `n_init` or `random_state`. The weight decay is 0.02, as in the
-            paper for CIFAR-10 and STL-10; it has 0.001 for MNIST and 0.009 for CIFAR-100.
+            paper for CIFAR-10 and STL-10; the paper uses 0.001 for MNIST and 0.009 for CIFAR-100.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Labels as they are given (few of them, soft ones, noisy ones) made into one thing: distributions over classes."""
+"""Given labels (few, soft or noisy ones) in one form: distributions over classes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cceclust.validation import check_non_negative
 
 __all__ = ["GivenLabels", "read_labels"]
 
-# Distributions written with a few digits are still distributions.
+# Distributions written with a few digits do not sum to exactly 1.
 SUM_TOLERANCE = 1e-3
 UNIFORM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class GivenLabels:
-    """Distributions over classes, for the rows that have any.
+    """Distributions over classes, for the labelled rows.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class GivenLabels:
         return len(self.rows) == self.n_rows
 
     def with_weight(self, sample_weight: NDArray[Any]) -> GivenLabels:
-        """Return the labels of the rows that have weight; there may be none."""
+        """Return the labels of the rows with a positive weight; there may be none."""
         return self._where(sample_weight[self.rows] > 0)
 
     def with_weight_in_every_class(self, sample_weight: NDArray[Any]) -> GivenLabels:
-        """Return the labels of the rows that have weight.
+        """Return the labels of the rows with a positive weight.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class GivenLabels:
         return kept
 
     def with_noise(self, label_noise: float | ArrayLike) -> GivenLabels:
-        """Return what is known of the true classes, if the given labels are noisy.
+        """Return the distributions over true classes that noisy labels stand for.
 
         A label l becomes the row Q_l of the transition matrix Q, scaled to a distribution.
         """
@@ -85,12 +85,12 @@ class GivenLabels:
         return replace(self, targets=targets / sums)
 
     def with_extra_clusters(self, count: int) -> GivenLabels:
-        """Return the labels over so many more clusters, to which no labelled row belongs."""
+        """Return the labels with this many extra clusters, to which no labelled row belongs."""
         classes = np.concatenate([self.classes, name_extra_clusters(self.classes, count)])
         return replace(self, classes=classes, targets=np.pad(self.targets, ((0, 0), (0, count))))
 
     def informative(self) -> GivenLabels:
-        """Return the labels that are not uniform: by collision cross-entropy, a uniform one teaches nothing."""
+        """Return the labels that are not uniform: a uniform label has no effect on collision cross-entropy."""
         if len(self.rows) == 0 or len(self.classes) == 1:
             return self
         kept = self._where(np.ptp(self.targets, axis=1) > UNIFORM_TOLERANCE)
@@ -113,9 +113,9 @@ def read_labels(y: Any, *, classes: ArrayLike | None = None, one_class_is_enough
     y : array-like of shape (n_samples,) or (n_samples, n_classes)
         Hard labels, where −1, "", "-1", None and NaN mean unknown; or distributions, where a row of NaN means unknown.
     classes : array-like of shape (n_classes,), optional
-        All classes; by default those that y names, in order, or the numbers of its columns.
+        All classes; by default the sorted classes in y, or the numbers of its columns.
     one_class_is_enough : bool
-        If not, labels −1 and 1 are two classes, since one alone leaves nothing to tell apart.
+        If False, labels −1 and 1 are two classes, since a single class is nothing to classify.
     """
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
@@ -143,7 +143,7 @@ def read_hard_labels(y: NDArray[Any], classes: ArrayLike | None, *, one_class_is
 
 
 def read_soft_labels(y: NDArray[Any], classes: ArrayLike | None) -> GivenLabels:
-    """Return the distributions that are known, after a look at each."""
+    """Return the known distributions, after a check of each."""
     try:
         values = y.astype(np.float64)
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def read_soft_labels(y: NDArray[Any], classes: ArrayLike | None) -> GivenLabels:
 
 
 def refuse_row(rows: NDArray[np.intp], is_bad: NDArray[np.bool_], problem: str) -> None:
-    """Raise if a row of soft labels is no distribution."""
+    """Raise if a row of soft labels is not a distribution."""
     if is_bad.any():
         raise InputError(
             f"{int(is_bad.sum())} of {len(rows)} rows of soft labels are no distributions: row {rows[is_bad][0]} "

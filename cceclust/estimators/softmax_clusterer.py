@@ -45,7 +45,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
 
     def check_parameters(self) -> FitSettings:
-        """Refuse parameters that no data could be fitted with; return those of the fit.
+        """Refuse parameters that are invalid for any data; return the settings of the fit.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             With the parameter's name, its value and what was expected.
         """
         settings = FitSettings.of(self, self.n_clusters)
-        # A uniform prior needs no check, and there may be more clusters than memory holds.
+        # A uniform prior needs no check, and an array of it may not fit into memory.
         is_given = self.prior is not None and not settings.has_free_prior
         prior = settings.prior_parts(np.dtype(np.float64)) if is_given else np.ones(1)
         self.make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
@@ -77,10 +77,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
+            Weight of each row.
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, from :func:`cceclust.nearest_neighbors` or
-            :func:`sklearn.neighbors.kneighbors_graph`; given these, none are searched for. MIGD cannot use them.
+            :func:`sklearn.neighbors.kneighbors_graph`; then no search is made. MIGD cannot use them.
         on_epoch : callable, optional
             Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
 
@@ -110,11 +110,11 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go once through a piece of the data, starting from where the last call (or `fit`) ended.
+        """Train for one pass over a piece of the data, starting where the last call (or `fit`) ended.
 
-        Without a `fit` before it, the first call draws ``n_init`` heads and takes the mean and scale of its rows for
-        those of all the data, so it should see a few hundred rows. The head with the lowest running loss predicts.
-        Pieces are trained on as they are, without components and neighbours.
+        Without a `fit` before, the first call draws ``n_init`` heads and uses the mean and scale of its rows as those
+        of all the data, so it should get a few hundred rows. The head with the lowest running loss is used to predict.
+        Training on pieces uses neither components nor neighbours.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
+            Weight of each row.
 
         Returns
         -------
@@ -187,10 +187,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self.predict_proba(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return how well the clusters of the rows fit the graph of their neighbours: its modularity.
+        """Return the modularity of the predicted clusters on the graph of nearest neighbours.
 
-        It needs no labels, and compares models of any setting and any number of clusters on the same rows, so
-        scikit-learn's searches can choose by it. See :func:`cceclust.neighbor_modularity`.
+        It needs no labels, and compares models with any settings and any number of clusters on the same rows, so
+        scikit-learn's parameter searches can use it. See :func:`cceclust.neighbor_modularity`.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
-            Importance of each row.
+            Weight of each row.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # scikit-learn's checks read these of everything that has predict_proba and takes sparse matrices.
+        # scikit-learn's checks need these tags for estimators that have predict_proba and accept sparse matrices.
         tags.classifier_tags = ClassifierTags()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -1,4 +1,4 @@
-"""What every estimator with a fitted softmax head can do, whether it was fitted with labels or without."""
+"""What all estimators with a softmax head share, whether they are fitted with labels or without."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["SoftmaxEstimator", "draw_seed", "progress_for", "warn_of"]
 
 
 class SoftmaxEstimator(BaseEstimator):
-    """A head that is fitted elsewhere: its attributes, and predictions with it."""
+    """Base class of estimators with a softmax head: fitted attributes and predictions."""
 
     n_features_in_: int
     random_state: Any
@@ -48,23 +48,23 @@ class SoftmaxEstimator(BaseEstimator):
         return np.asarray(softmax(self._logits(X), axis=1))
 
     def _logits(self, X: Any) -> NDArray[Any]:
-        """Return the logits of each row; fitting and predicting cut rows alike, so they agree to the bit."""
+        """Return the logits of each row; fitting and predicting use the same blocks, so they agree to the bit."""
         check_is_fitted(self)
         rows = self._as_rows(X, reset=False)
         with threadpool_limits(1, user_api="blas"):
             return np.concatenate([logits for _, logits in row_logits(self.coef_, self.intercept_, rows)])
 
     def _as_rows(self, X: Any, *, reset: bool) -> Rows:
-        """Check X as scikit-learn does; rows of a file pass as they are.
+        """Check X as scikit-learn does; rows of a file are returned unchanged.
 
-        While fitting, what is not finite is found later, in the first pass over the rows.
+        When fitting, values that are not finite are found later, in the first pass over the rows.
         """
         if isinstance(X, ArrayRows | FileRows | SparseRows):
             if not reset and X.shape[1] != self.n_features_in_:
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
             self.n_features_in_ = X.shape[1]
             return X
-        # Lists have Python's precision; arrays of whole numbers or float16 need no more than float32.
+        # Lists hold Python floats, so float64; arrays of whole numbers or float16 need no more than float32.
         dtype = getattr(X, "dtype", np.dtype(np.float64))
         is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
         types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
@@ -96,7 +96,7 @@ class SoftmaxEstimator(BaseEstimator):
         self._pieces: PieceTrainer | None = None
 
     def _pieces_so_far(self, rows: Rows, settings: FitSettings, **options: Any) -> PieceTrainer:
-        """Return the training that goes on: that of earlier pieces, of a fit, or a new one."""
+        """Return the training to continue: that of earlier pieces, of a fit, or a new one."""
         so_far: PieceTrainer | None = getattr(self, "_pieces", None)
         if so_far is not None:
             return so_far
@@ -129,13 +129,13 @@ def draw_seed(random_state: Any) -> int:
 
 
 def warn_of(problems: list[str]) -> None:
-    """Warn the caller of `fit` of everything that makes clusters doubtful."""
+    """Issue a warning to the caller of `fit` for everything that makes clusters doubtful."""
     for problem in problems:
         warnings.warn(problem, ClusteringWarning, stacklevel=3)
 
 
 def progress_for(on_epoch: Callable[[EpochReport], None] | None, verbose: int) -> Callable[[EpochReport], None] | None:
-    """Return what is called after each epoch: what was given, or a line on stderr if `verbose`."""
+    """Return the function to call after each epoch: the given one, or one that prints a line to stderr if `verbose`."""
     return on_epoch or (print_epoch if verbose else None)
 
 

@@ -1,4 +1,4 @@
-"""The one way to write a file: never over an input, never two writers at once, whole or not at all."""
+"""The one way to write a file: never over an input, never two writers at once, complete or not at all."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["claiming", "refuse_inputs", "refuse_to_overwrite", "replacing"]
 def claiming(
     targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False
 ) -> Iterator[None]:
-    """Guard files to be written: worth entering before long work, not only after it.
+    """Guard the files to be written; enter this before long work, so that it fails early.
 
-    Nobody else may write them meanwhile. What a killed writer of the same files has left is removed.
+    Nobody else may write them meanwhile. Leftovers of a killed writer of the same files are removed.
 
     Parameters
     ----------
     targets : sequence of str or Path
         The files to write.
     inputs : iterable of str or Path
-        The files that are read; none of them may be a target, by whatever name.
+        The files that are read; none of them may be a target, under any name.
     force : bool
-        Targets may exist.
+        Allow targets that exist.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def claiming(
 
 @contextmanager
 def claimed(target: Path, *, held_is_fine: bool = False) -> Iterator[None]:
-    """Hold the lock of a target, and remove what a killed writer has left beside it."""
+    """Hold the lock of a target, and remove what a killed writer left beside it."""
     with locked(target.with_name(f".{target.name}.lock"), target, held_is_fine=held_is_fine) as is_new:
         if is_new:
             remove_leftovers(target)
@@ -78,7 +78,7 @@ def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
 
 
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """Raise if a target is one of the inputs: symbolic links, hard links and other spellings are the same file."""
+    """Raise if a target is one of the inputs: symbolic links, hard links and other spellings count as the same file."""
     there = {file: target for target in targets if (file := identity(target)) is not None}
     if not there:
         return
@@ -89,7 +89,7 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what a file has in common with all its names; None if there is no such file."""
+    """Return the identity of a file, the same under all its names; None if there is no such file."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove parts that a killed writer of ``target`` left; only whoever holds its lock may do so."""
+    """Remove parts that a killed writer of ``target`` left; only the owner of its lock may do so."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]+\.part")
     for file in target.parent.iterdir():
         if pattern.fullmatch(file.name):
@@ -107,12 +107,12 @@ def remove_leftovers(target: Path) -> None:
 
 @contextmanager
 def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is whole and on the disk.
+    """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is complete and on the disk.
 
     Parameters
     ----------
     target : str or Path
-        The file to end up with.
+        The file to write.
     force : bool
         Replace ``target`` if it exists.
 
@@ -132,13 +132,13 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     target = Path(target)
     refuse_to_overwrite(target, force=force)
     with naming(target), claimed(target, held_is_fine=True):
-        # A name of its own keeps two writers apart also where the file system has no locks.
+        # A unique name keeps two writers apart even where the file system has no locks.
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
             yield part
             refuse_to_overwrite(target, force=force)
             if target.exists():
-                # What only its owner may read stays so.
+                # Keep the permissions of the old file.
                 shutil.copymode(target, part)
             flush_to_disk(part)
             part.replace(target)
@@ -147,14 +147,14 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Wait until a file is on the disk: renamed before that, a power cut could leave it empty."""
+    """Wait until a file is on the disk: if it were renamed earlier, a power cut could leave it empty."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 
 
 @contextmanager
 def naming(target: Path) -> Iterator[None]:
-    """Name the target in the system's complaints about it."""
+    """Name the target in errors of the operating system."""
     try:
         yield
     except CceclustError:

@@ -1,4 +1,4 @@
-"""Cluster files: what a fit or a prediction found, with all that is needed to judge it.
+"""Cluster files: the result of a fit or a prediction, with everything needed to judge it.
 
 The contract of the format is in ``docs/files.md``.
 """
@@ -28,22 +28,22 @@ __all__ = ["Clusters", "KTable", "clusters_writer", "read_clusters", "write_clus
 
 @dataclass(frozen=True)
 class KTable:
-    """How numbers of clusters compared.
+    """The numbers of clusters that were tried, and their scores.
 
     Attributes
     ----------
     ks : ndarray of shape (n_candidates,)
         The numbers of clusters.
     scores : ndarray of shape (n_candidates,)
-        What decided.
+        The scores that decided.
     saved : ndarray of shape (n_candidates,)
-        The share of pairs of neighbours that is cut less than in a cloud without clusters.
+        How much smaller the share of cut pairs of neighbours is than in a cloud without clusters.
     stability : ndarray of shape (n_candidates,)
         Adjusted Rand index between clusters of two halves of the pairs.
     levels : ndarray of shape (n_levels,)
-        Numbers worth a look, the chosen one among them.
+        Numbers worth considering, including the chosen one.
     level_labels : ndarray of shape (n_levels, n_rows)
-        The part of some rows for each of `levels`.
+        The cluster of some rows for each of `levels`.
     level_rows : ndarray of shape (n_rows,)
         The numbers of these rows.
     """
@@ -84,7 +84,7 @@ class KTable:
 
 @dataclass
 class Clusters:
-    """A clustering and how it came about.
+    """A clustering and how it was made.
 
     Attributes
     ----------
@@ -93,9 +93,9 @@ class Clusters:
     probabilities : ndarray of shape (n_samples, n_clusters), optional
         The head's softmax.
     true_labels : ndarray of shape (n_samples,), optional
-        The labels that came with the features; those of rows that taught the fit are left out, as −1 or empty.
+        The labels that came with the features; −1 or empty for rows whose label was used in the fit.
     paths : ndarray of shape (n_samples,), optional
-        Where each row came from.
+        The source of each row, such as an image file.
     outlier_scores : ndarray of shape (n_samples,), optional
         How much farther each row is from its nearest neighbours than they are from theirs; about 1 for most rows.
     loss_curves : ndarray of shape (n_restarts, n_epochs), optional
@@ -107,11 +107,11 @@ class Clusters:
     parameters : dict
         All parameters of the method.
     diagnostics : dict
-        What was noticed: number of epochs, agreement of the restarts, warnings, …
+        Observations of the fit: number of epochs, agreement of the restarts, warnings, …
     provenance : dict
         Where the features came from: file, dataset, backbone, …
     model_id : str, optional
-        The :attr:`cceclust.files.Model.id` of the model that made them.
+        The :attr:`cceclust.files.Model.id` of the model that made the clusters.
     """
 
     labels: NDArray[Any]
@@ -171,7 +171,7 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False,
     force : bool
         Overwrite an existing file.
     full_paths : bool
-        Keep absolute paths in what the file says about its origin, instead of names.
+        Keep absolute paths in the provenance, instead of file names only.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False,
     """
     write = clusters_writer(path)
     check_numbers(clusters)
-    # How long a fit took is no part of its result: equal fits make equal files.
+    # The running time is not part of the result: equal fits make equal files.
     diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "seconds"}
     clusters = replace(clusters, diagnostics=diagnostics)
     if not full_paths:
@@ -195,12 +195,12 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False,
 
 
 def clusters_writer(path: str | Path) -> Callable[[Path, Clusters], None]:
-    """Return the function that writes a file of this name: worth asking before long work, not only after it."""
+    """Return the function that writes a file of this name; call this before long work, to fail early."""
     return by_ending(path, WRITERS, "write clusters to", InputError)
 
 
 def check_numbers(clusters: Clusters) -> None:
-    """Raise InputError unless shapes, types and ranges are those of the contract."""
+    """Raise InputError unless shapes, types and ranges follow the contract."""
     if not len(clusters.labels):
         raise InputError("there are no labels; expected at least one row")
     if clusters.probabilities is not None:
@@ -212,17 +212,17 @@ def check_numbers(clusters: Clusters) -> None:
     scores = clusters.outlier_scores
     if scores is not None and not (scores.ndim == 1 and scores.dtype.kind == "f" and np.isfinite(scores).all()):
         raise InputError(f"outlier_scores are {described(scores)}; expected finite numbers")
-    # A restart that failed has no loss, and the curve of one that ended early goes on, as NaN.
+    # NaN is allowed: a restart that failed has no loss, and a curve that ended early is filled up with NaN.
     for name, losses, n_axes in (("losses", clusters.losses, 1), ("loss_curves", clusters.loss_curves, 2)):
         if losses is not None and not (losses.ndim == n_axes and losses.dtype.kind == "f" and has_numbers(losses)):
             raise InputError(f"{name} are {described(losses)}; expected finite numbers, or NaN where there is none")
 
 
 def check_probabilities(probabilities: NDArray[Any], labels: NDArray[Any]) -> None:
-    """Raise InputError unless every row is a distribution over clusters that the labels are among."""
+    """Raise InputError unless every row is a distribution over clusters that include those of the labels."""
     if probabilities.ndim != 2 or probabilities.dtype.kind != "f" or not probabilities.shape[1]:
         raise InputError(f"probabilities are {described(probabilities)}; expected fractions ({len(labels)}, K)")
-    # NaN is not at least 0 either.
+    # Written so that NaN fails as well.
     if not (probabilities.min() >= 0 and abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max() <= 0.01):
         raise InputError("the probabilities of a row are negative, not finite or do not sum to 1")
     n_clusters = probabilities.shape[1]
@@ -276,7 +276,7 @@ def write_csv(path: Path, clusters: Clusters) -> None:
 
 def write_npy(path: Path, clusters: Clusters) -> None:
     """Write the labels alone."""
-    # Through memory, because NumPy's own writing to a full disk does not say that the disk is full.
+    # Written to memory first: NumPy itself does not report that the disk is full.
     buffer = io.BytesIO()
     np.save(buffer, clusters.labels, allow_pickle=False)
     path.write_bytes(buffer.getvalue())
@@ -286,7 +286,7 @@ WRITERS = {".h5": write_hdf5, ".hdf5": write_hdf5, ".csv": write_csv, ".npy": wr
 
 
 def k_table(columns: dict[str, NDArray[Any] | None], n_samples: int) -> KTable | None:
-    """Return the table of numbers of clusters, if a file has it; raise InputError if it cannot be one."""
+    """Return the table of numbers of clusters, if a file has it; raise InputError if it is not valid."""
     if all(column is None for column in columns.values()):
         return None
     complete = {name: column for name, column in columns.items() if column is not None}

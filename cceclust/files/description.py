@@ -78,7 +78,7 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
 
 
 def cluster_facts(clusters: Clusters) -> dict[str, Any]:
-    """Sum up a clustering."""
+    """Summarise a clustering."""
     return {
         "samples": len(clusters.labels),
         "clusters": np.unique(clusters.labels).size,
@@ -91,7 +91,7 @@ def cluster_facts(clusters: Clusters) -> dict[str, Any]:
 
 
 def model_facts(model: Model) -> dict[str, Any]:
-    """Sum up a model."""
+    """Summarise a model."""
     return {
         "clusters": model.coef.shape[0],
         "features": model.coef.shape[1],
@@ -101,14 +101,14 @@ def model_facts(model: Model) -> dict[str, Any]:
 
 
 def kind_of(path: Path) -> str:
-    """Read a file's own word on its kind; what says nothing is taken for features."""
+    """Read the kind that a file states; a file without one is taken for features."""
     with stored_file(path) as file:
         kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
     return kind if kind in ("clusters", "model") else "features"
 
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:
-    """Look at every row once."""
+    """Collect facts in one pass over all rows."""
     not_finite, first_not_finite = 0, None
     lowest = np.full(features.n_features, np.inf)
     highest = np.full(features.n_features, -np.inf)

@@ -1,4 +1,4 @@
-"""The journal of an extraction: it can be killed at any moment and goes on where it stopped.
+"""The journal of an extraction: it can be killed at any moment and continues where it stopped.
 
 HDF5 files do not survive a kill in the middle of a write, so rows go to a plain file first, in the folder
 ``<target>.part``::
@@ -7,8 +7,8 @@ HDF5 files do not survive a kill in the middle of a write, so rows go to a plain
     features.bin    the rows, as raw numbers
     journal.jsonl   a line for each batch that is safely in features.bin, written after it
 
-Rows without a line in the journal are cut off when work goes on. When all images are done, the target is written
-inside the folder and renamed, so that it is there either whole or not at all.
+Rows without a line in the journal are cut off when the work continues. When all images are done, the target is written
+inside the folder and renamed, so that it exists either complete or not at all.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["ExtractionJournal", "discard_leftovers", "holds_result_of", "skipped
 
 
 class ExtractionJournal:
-    """The features of an extraction under way, batch by batch. Use it in a ``with`` statement.
+    """The features of an unfinished extraction, batch by batch. Use it in a ``with`` statement.
 
-    Whoever makes one has claimed the target (:func:`cceclust.files.atomic.claiming`), so nobody else writes to it.
+    The caller must have claimed the target (:func:`cceclust.files.atomic.claiming`), so that nobody else writes to it.
 
     Parameters
     ----------
     target : Path
-        The feature file to end up with.
+        The feature file to write in the end.
     settings : mapping of str to str, int or float
-        All that the rows depend on. They become attributes of the target.
+        Everything that the rows depend on. They become attributes of the target.
     dtype : dtype
         Type of the features.
     restart : bool
@@ -81,7 +81,7 @@ class ExtractionJournal:
         settings, journal, rows = (self._folder / name for name in ("settings.json", "journal.jsonl", "features.bin"))
         earlier = read_settings(settings)
         if earlier is None or restart:
-            # Whatever a kill leaves of this, without settings it counts as nothing.
+            # If a kill interrupts this, the folder has no settings and counts as empty.
             for file in (settings, journal, rows):
                 file.unlink(missing_ok=True)
             fresh = settings.with_suffix(".tmp")
@@ -104,7 +104,7 @@ class ExtractionJournal:
             )
 
     def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
-        """Take over what the journal says is done, and return the length of its valid lines."""
+        """Take over the finished work listed in the journal, and return the length of its valid lines."""
         end = 0
         for line in journal.splitlines(keepends=True):
             entry = parse_entry(line)
@@ -125,7 +125,7 @@ class ExtractionJournal:
         n_images : int
             Number of images of the batch.
         skipped : sequence of (int, str)
-            Numbers of the images that could not be read, and why.
+            Numbers of the images that could not be read, with the reason.
         """
         assert self._rows is not None
         assert self._journal is not None
@@ -169,7 +169,7 @@ class ExtractionJournal:
         discard_leftovers(self._target)
 
     def close(self) -> None:
-        """Close the files; what was appended stays for the next run."""
+        """Close the files; appended rows are kept for the next run."""
         for file in (self._rows, self._journal):
             if file is not None:
                 file.close()
@@ -212,12 +212,12 @@ def skipped_images(target: Path) -> list[str]:
 
 
 def folder_beside(target: Path) -> Path:
-    """Return the folder that holds the features of ``target`` until it is whole."""
+    """Return the folder that holds the features of ``target`` until it is complete."""
     return target.with_name(target.name + ".part")
 
 
 def discard_leftovers(target: Path) -> None:
-    """Remove the folder beside a target that is whole."""
+    """Remove the folder beside a complete target."""
     shutil.rmtree(folder_beside(target), ignore_errors=True)
 
 
@@ -238,7 +238,7 @@ def read_settings(path: Path) -> dict[str, Any] | None:
 
 
 def parse_entry(line: bytes) -> dict[str, Any] | None:
-    """Parse a line of the journal; None for one that a kill left torn, or that no run of ours wrote."""
+    """Parse a line of the journal; None for a line that a kill cut off or that cceclust did not write."""
     try:
         entry = json.loads(line)
         counts = [entry[name] for name in ("images", "rows", "columns")]

@@ -1,4 +1,4 @@
-"""Feature files: one matrix with a row for each sample, in any of several formats, opened as one thing.
+"""Feature files: one matrix with a row for each sample, in any of several formats, behind one interface.
 
 The contract of our own format (``.h5``) is in ``docs/files.md``.
 """
@@ -35,13 +35,13 @@ __all__ = ["FeatureFile", "check_features_name", "open_features", "write_feature
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
-# Streams are mixed from at least this many places of the file at a time, lest a file sorted by class yield
+# Buffers are mixed from at least this many places of the file, so that a file sorted by class does not yield
 # batches of one class.
 RUNS_IN_MEMORY = 16
 
 
 class FeatureFile:
-    """A matrix of features in a file, read in pieces of any size.
+    """A matrix of features in a file, read in parts of any size.
 
     Made by :func:`open_features`. Use it in a ``with`` statement, or call :meth:`close`.
 
@@ -54,11 +54,11 @@ class FeatureFile:
     labels : ndarray of shape (n_samples,) or None
         True labels, integers or strings, if the file has them.
     paths : ndarray of shape (n_samples,) or None
-        Where each row came from, if the file says so.
+        The source of each row, if the file has it.
     neighbors : ndarray of shape (n_samples, n_neighbors) or None
         Nearest neighbours of each row, if the file has them for this matrix.
     attributes : dict
-        What the file says about itself: backbone, weights, …
+        What the file states about itself: backbone, weights, …
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class FeatureFile:
 
     @property
     def neighbors(self) -> NDArray[Any] | None:
-        """Nearest neighbours of each row, if the file has them for this matrix; checked when they are asked for."""
+        """Nearest neighbours of each row, if the file has them for this matrix; checked on first use."""
         graph = self._neighbors
         if graph is None:
             return None
@@ -112,7 +112,7 @@ class FeatureFile:
         if graph.ndim != 2 or len(graph) != self.n_samples or graph.shape[1] == 0:
             problem = f"have shape {graph.shape}; expected ({self.n_samples}, n_neighbors)"
         elif not is_index_of(graph, self.n_samples):
-            # Compiled code that follows them would read outside its arrays, unchecked.
+            # Compiled code uses them as indices without a check, and would read outside its arrays.
             problem = f"are not all row numbers from 0 to {self.n_samples - 1}"
         if problem is not None:
             raise FileContentError(
@@ -198,7 +198,7 @@ class FeatureFile:
         return np.where(indices < 0, indices + self.n_samples, indices)
 
     def _gather(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        # h5py's own indexing by arrays is slow and wants them sorted: read each block once instead. Of a memory map
+        # h5py's own indexing by arrays is slow and needs sorted indices: read each block once instead. Of a memory map
         # only one block is held at a time.
         result = np.empty((len(indices), self.n_features), self.dtype)
         order = np.argsort(indices, kind="stable")
@@ -209,7 +209,7 @@ class FeatureFile:
         return result
 
     def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield ``(first row, rows)`` from top to bottom, ``n_rows`` at a time or as many as are cheap."""
+        """Yield ``(first row, rows)`` from top to bottom, ``n_rows`` at a time or as many as are cheap to read."""
         step = n_rows or self.block_rows
         for start in range(0, self.n_samples, step):
             yield start, self.read(slice(start, start + step))
@@ -217,17 +217,17 @@ class FeatureFile:
     def shuffled_buffers(
         self, generator: np.random.Generator, *, rows_in_memory: int, dtype: np.dtype[Any]
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield ``(indices, rows)`` so that every row comes once, many rows at a time.
+        """Yield buffers ``(indices, rows)`` of many rows, so that every row comes exactly once.
 
-        Each buffer is made of runs of successive rows from all over the file, in their order. Its memory is used
+        Each buffer consists of runs of successive rows from all over the file, in file order. Its memory is used
         again for the next one.
 
         Parameters
         ----------
         generator : numpy.random.Generator
-            Decides which runs come together.
+            Decides which runs share a buffer.
         rows_in_memory : int
-            Most rows of a buffer.
+            Maximum number of rows in a buffer.
         dtype : dtype
             Type of the rows that are yielded.
         """
@@ -250,7 +250,7 @@ class FeatureFile:
 
 
 def forget_mapped_pages(matrix: Any) -> None:
-    """Give back the memory of what was read from a map before: a stream through a large file should stay small."""
+    """Release the pages of a memory map that were read before, so that a pass over a large file needs little memory."""
     mapping = getattr(matrix, "base", None)
     if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)
@@ -318,7 +318,7 @@ def choose_arrays(path: Path, file: StoredFile, dataset: str | None, labels_data
 
 
 def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
-    """Raise if the file says that it was not finished."""
+    """Raise if the file is marked as unfinished."""
     if not attributes.get("complete", True):
         raise FileContentError(
             f"{path} is not complete: its extraction was stopped; repeat the same extract command to finish it"
@@ -326,7 +326,7 @@ def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
 
 
 def check_features_name(path: str | Path) -> None:
-    """Raise unless features can be written to a file of this name: worth calling before long work."""
+    """Raise unless features can be written to a file of this name; call this before long work."""
     by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
 
 
@@ -350,9 +350,9 @@ def write_features(
     features : array-like of shape (n_samples, n_features)
         float16, float32 or float64.
     labels, paths : array-like of shape (n_samples,), optional
-        True labels (integers or strings), and where each row came from.
+        True labels (integers or strings), and the source of each row.
     skipped : array-like of str, optional
-        What has no row because it could not be read, and why; a dataset of its own if there is any.
+        What has no row because it could not be read, and why; stored as a separate dataset if not empty.
     attributes : mapping of str to str, int, float or bool, optional
         Provenance: backbone, source, licence, …
     compress : bool

@@ -1,7 +1,7 @@
-"""Reading what may bring the process down: first by a child process with little time and memory.
+"""Reading files that may crash the process: a child process with limited time and memory reads them first.
 
-The HDF5 library, which is written in C, can loop for ever, take all memory or crash on a damaged file. When that
-happens to a child, it is only an error here.
+The HDF5 library, which is written in C, can loop forever, take all memory or crash on a damaged file. When that
+happens in a child process, it becomes an ordinary error here.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from cceclust.errors import FileContentError
 
 __all__ = ["let_a_child_read_first"]
 
-# Far above what the structure of a file takes; a loop without end reaches it soon.
+# Far more than reading the structure of a file needs; an endless loop reaches it soon.
 CPU_SECONDS = 1
 BYTES_A_CPU_SECOND = 10_000_000
 SPARE_BYTES = 1 << 29
 OUT_OF_MEMORY = 77
-# What came of each file, by device, number, size and time of its last change: what it did to the child, or nothing.
+# The result for each file, by device, inode, size and modification time: how the child failed, or nothing.
 KNOWN: dict[tuple[int, int, int, int], str] = {}
 
 
 def let_a_child_read_first(path: Path, read: Callable[[Path], None]) -> None:
     """Raise FileContentError if a child process does not survive ``read(path)``.
 
-    What ``read`` raises is of no interest: it will be raised again when this process reads. On systems without a safe
+    Exceptions of ``read`` are ignored: they will be raised again when this process reads. On systems without a safe
     fork (all but Linux) nothing is done.
     """
     status = path.stat()
@@ -41,7 +41,7 @@ def let_a_child_read_first(path: Path, read: Callable[[Path], None]) -> None:
 
 
 def fate_of_a_child(path: Path, read: Callable[[Path], None], n_bytes: int) -> str:
-    """Return what reading does to a child process; nothing if it survives."""
+    """Return how reading makes a child process fail; nothing if it survives."""
     with warnings.catch_warnings():
         # Forking beside other threads is harmless here: the child only reads, and h5py hands HDF5's lock on to it.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -59,7 +59,7 @@ def fate_of_a_child(path: Path, read: Callable[[Path], None], n_bytes: int) -> s
 
 
 def read_and_die(path: Path, read: Callable[[Path], None], n_bytes: int) -> None:
-    """Be the child: read under limits."""
+    """Run as the child process: read under limits."""
     code = 0
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -69,18 +69,18 @@ def read_and_die(path: Path, read: Callable[[Path], None], n_bytes: int) -> None
     except MemoryError:
         code = OUT_OF_MEMORY
     except BaseException as error:
-        # The library has no error of its own kind for this.
+        # The library has no error type of its own for this.
         code = OUT_OF_MEMORY if "alloc" in str(error) else 0
     finally:
         os._exit(code)
 
 
 def set_limits(n_bytes: int) -> None:
-    """Limit the time and memory of this process to what a file of this size deserves."""
+    """Limit the time and memory of this process to what a file of this size may need."""
     import faulthandler
     import resource
 
-    # A crash is no surprise: no trace of it, no core file.
+    # A crash is expected here: no traceback, no core file.
     faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seconds = CPU_SECONDS + n_bytes // BYTES_A_CPU_SECOND

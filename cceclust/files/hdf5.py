@@ -29,16 +29,16 @@ __all__ = [
     "writing_hdf5",
 ]
 
-# Smaller arrays are read as a whole to see whether they can be.
+# Smaller arrays are read completely to check that they can be read.
 WHOLE_BYTES = 1 << 24
 MOST_ATTRIBUTES = 10_000
 
 
 class LateErrorFile(io.FileIO):
-    """A file that remembers its first failed write instead of raising it, and keeps what comes after in memory.
+    """A file that stores its first write error instead of raising it, and keeps all later data in memory.
 
-    The HDF5 library leaves the process in a state that crashes when a write fails under it (a full disk), so it must
-    never see one. Whoever writes looks at ``error`` now and then, and stops.
+    After a failed write (a full disk), the HDF5 library leaves the process in a state that crashes later, so it must
+    never see one. Writers check ``error`` from time to time, and stop.
     """
 
     def __init__(self, path: Path, mode: str) -> None:
@@ -47,7 +47,7 @@ class LateErrorFile(io.FileIO):
         self._unwritten: dict[int, bytes] = {}
 
     def write(self, data: Any) -> int:
-        """Write all of ``data``, or keep it."""
+        """Write all of ``data``, or keep it in memory after an error."""
         view, position = memoryview(data).cast("B"), self.tell()
         try:
             written = 0
@@ -60,7 +60,7 @@ class LateErrorFile(io.FileIO):
         return len(view)
 
     def readinto(self, buffer: Any) -> int:
-        """Read what was written or kept; HDF5 reads its own indices back."""
+        """Read data that was written or kept; HDF5 reads its own indices back."""
         view, position = memoryview(buffer).cast("B"), self.tell()
         read = super().readinto(view) or 0
         view[read:] = bytes(len(view) - read)
@@ -87,9 +87,9 @@ class LateErrorFile(io.FileIO):
 
 @contextmanager
 def writing_hdf5(path: Path) -> Iterator[tuple[h5py.File, LateErrorFile]]:
-    """Create an HDF5 file and raise, when it is closed, the error of any write that failed.
+    """Create an HDF5 file; on closing, raise the error of the first failed write.
 
-    Long writes should call the second value's ``raise_error`` between pieces, to stop soon after a failure.
+    Long writes should call the second value's ``raise_error`` between pieces, so that they stop soon after a failure.
     """
     with LateErrorFile(path, "w+b") as storage:
         with h5py.File(storage, "w") as file:
@@ -98,24 +98,24 @@ def writing_hdf5(path: Path) -> Iterator[tuple[h5py.File, LateErrorFile]]:
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """Open a file that does not bring the process down for reading."""
+    """Open a file for reading, after a check that this does not crash the process."""
     let_a_child_read_first(path, walk)
     return h5py.File(path, "r")
 
 
 def walk(path: Path) -> None:
-    """Read the structure, the text and the small arrays of a file, and pass over what is refused."""
+    """Read the structure, the text and the small arrays of a file, and skip what is refused."""
 
     def visit(_: str, item: h5py.Dataset | h5py.Group) -> None:
         try:
             plain_attributes(item.attrs)
             if isinstance(item, h5py.Dataset) and not lies_elsewhere(item):
                 refuse_chunk_bombs(item)
-                # Text of any length lies in heaps, which damage turns into endless loops.
+                # Text of variable length is stored in heaps; damaged heaps cause endless loops.
                 if item.dtype.hasobject or item.nbytes <= WHOLE_BYTES:
                     read_column(item)
         except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
-            # The library has no error of its own kind for too little memory.
+            # The library has no error type of its own for too little memory.
             if "alloc" in str(error):
                 raise MemoryError from None
 
@@ -125,7 +125,7 @@ def walk(path: Path) -> None:
 
 
 def refuse_chunk_bombs(dataset: h5py.Dataset) -> None:
-    """Raise if reading a row of a small file would fill the memory; also goes through the index of the chunks."""
+    """Raise if reading a row of a small file would fill the memory; this also reads the index of the chunks."""
     if dataset.chunks:
         n_bytes = math.prod(dataset.chunks) * dataset.dtype.itemsize
         refuse_bomb(Path(dataset.file.filename), f"a chunk of {dataset.name}", n_bytes)
@@ -138,7 +138,7 @@ def is_text(dataset: h5py.Dataset) -> bool:
 
 
 def lies_elsewhere(dataset: h5py.Dataset) -> bool:
-    """Tell whether a dataset has its values in other files, which a file from somebody else must not make us read."""
+    """Tell whether a dataset has its values in other files, which an untrusted file must not make us read."""
     return bool(dataset.external) or bool(dataset.is_virtual)
 
 
@@ -151,7 +151,7 @@ def read_column(dataset: h5py.Dataset) -> NDArray[Any]:
     if not is_text(dataset):
         return np.asarray(dataset[...])
     text = dataset.asstr(errors="surrogateescape")[...]
-    # NumPy gives every string the room of the longest.
+    # NumPy stores every string with the length of the longest.
     longest = max(map(len, np.ravel(text)), default=0)
     refuse_bomb(path, dataset.name, 4 * longest * np.size(text))
     return np.asarray(text, dtype=str)
@@ -170,7 +170,7 @@ def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return HDF5 attributes as values of plain Python."""
+    """Return HDF5 attributes as plain Python values."""
     if len(attributes) > MOST_ATTRIBUTES:
         raise FileContentError(f"{len(attributes):,} attributes; expected no more than {MOST_ATTRIBUTES:,}")
     return {str(name): as_plain_value(value) for name, value in attributes.items()}

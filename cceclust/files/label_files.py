@@ -1,4 +1,4 @@
-"""Label files: a label for each row, integers or strings, in any of several formats."""
+"""Label files: one label per row, integers or strings, in any of several formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cceclust.text import from_cell
 
 __all__ = ["label_column", "parse", "read_cells", "read_label_file", "table_rows"]
 
-# Where a table has several of these columns, the first of this list counts.
+# If a table has several of these columns, the first in this list is used.
 LABEL_HEADERS = ("label", "labels", "class")
 OTHER_HEADERS = ("cluster", "target", "y")
 
@@ -88,7 +88,7 @@ def read_text(path: Path, column: str | None) -> NDArray[Any]:
 
 
 def refuse_column(path: Path, column: str | None) -> None:
-    """Raise if a column is asked for where columns have no names."""
+    """Raise if a column is given for a format without column names."""
     if column is not None:
         raise InputError(f"{path}: a {path.suffix} file holds one unnamed column; leave out --labels-dataset")
 
@@ -147,13 +147,13 @@ def find_column(header: list[str], wanted: str | None, path: Path) -> int:
 
 
 def label_column(header: list[str], names: Sequence[str] = LABEL_HEADERS) -> int | None:
-    """Return the position of the column that has the first of these names, in any case, that the header has."""
+    """Return the position of the first of these names that the header has; upper and lower case are the same."""
     lowered = [name.strip().lower() for name in header]
     return next((lowered.index(name.lower()) for name in names if name.lower() in lowered), None)
 
 
 def in_row_order(labels: NDArray[Any], row_numbers: list[str]) -> NDArray[Any]:
-    """Undo a spreadsheet's sorting, if the row numbers are still all there."""
+    """Restore the row order after sorting in a spreadsheet, if all row numbers are still there."""
     rows = parse(row_numbers)
     is_whole = np.array_equal(np.sort(rows), np.arange(len(labels)))
     return labels[np.argsort(rows)] if is_whole else labels
@@ -166,13 +166,13 @@ def decode(path: Path) -> str:
 
 
 def parse(values: list[str]) -> NDArray[Any]:
-    """Return whole numbers as integers, with −1 for what is empty or NaN, and anything else as strings."""
+    """Return whole numbers as integers, with −1 for empty values and NaN; return anything else as strings."""
     try:
         return np.array([int(value) if value else -1 for value in values], np.int64)
     except (ValueError, OverflowError):
         pass
     try:
-        # numpy.savetxt writes integers as 1.000000000000000000e+00, pandas those of a column with gaps as 1.0.
+        # numpy.savetxt writes integers as 1.000000000000000000e+00, pandas writes those of a column with gaps as 1.0.
         numbers = np.nan_to_num(np.array([value or "nan" for value in values], np.float64), nan=-1.0)
     except ValueError:
         return np.array(values, str)

@@ -1,7 +1,7 @@
 """Locks that keep two processes from writing the same thing at once.
 
-A lock is a small hidden file that says who holds it. The system frees it when its process ends, however it ends, so a
-lock that is left behind by a kill holds nobody up; the next owner removes the file.
+A lock is a small hidden file that names its owner. The system frees it when its process ends, however it ends, so a
+lock file that is left behind by a kill blocks nobody; the next owner removes the file.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from cceclust.errors import FileError
 
 __all__ = ["locked"]
 
-# What the threads of this process hold: a writer must not be stopped by a claim of its own.
+# Locks that threads of this process hold: a writer must not be blocked by its own lock.
 HELD: set[tuple[Path, int]] = set()
 
 
 @contextmanager
 def locked(lock_file: Path, target: Path, *, held_is_fine: bool = False) -> Iterator[bool]:
-    """Keep others from writing ``target``; raise if one is at it.
+    """Keep others from writing ``target``; raise if somebody is writing it.
 
     Parameters
     ----------
     lock_file : Path
-        The file that stands for the lock.
+        The lock file.
     target : Path
         What is to be written, for the error.
     held_is_fine : bool
-        Go on if this thread holds the lock already.
+        Continue if this thread already holds the lock.
 
     Yields
     ------
@@ -51,14 +51,14 @@ def locked(lock_file: Path, target: Path, *, held_is_fine: bool = False) -> Iter
     finally:
         HELD.discard(key)
         try:
-            # Removed while it is held: whoever opened it before finds it gone and tries again.
+            # Removed while the lock is held: a process that opened it before sees that it is gone and tries again.
             key[0].unlink(missing_ok=True)
         finally:
             os.close(descriptor)
 
 
 def take(lock_file: Path, target: Path) -> int | None:
-    """Return the descriptor of a lock that is ours now; None where locks are unknown."""
+    """Take the lock and return its file descriptor; None where the file system has no locks."""
     if sys.platform == "win32":
         return None
     import fcntl
@@ -72,12 +72,12 @@ def take(lock_file: Path, target: Path) -> int | None:
             os.close(descriptor)
             raise FileError(f"{owner} is writing {target} just now; wait for it, or stop it") from None
         except OSError:
-            # A file system without locks: names of their own still keep two writers apart.
+            # A file system without locks: unique temporary names still keep two writers apart.
             os.close(descriptor)
             lock_file.unlink(missing_ok=True)
             return None
         if is_still_at(lock_file, descriptor):
-            # The lock holds also without a name, for which a full disk has no room.
+            # The lock works without the owner's name, which may not fit on a full disk.
             with suppress(OSError):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
@@ -86,7 +86,7 @@ def take(lock_file: Path, target: Path) -> int | None:
 
 
 def is_still_at(path: Path, descriptor: int) -> bool:
-    """Tell whether the open file is the one of this name, which its last owner may have removed meanwhile."""
+    """Tell whether the open file still has this name; its last owner may have removed it meanwhile."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

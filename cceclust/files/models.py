@@ -40,7 +40,7 @@ class Model:
     parameters : dict
         The parameters of the fit.
     provenance : dict
-        Where the features came from.
+        The source of the features.
     """
 
     coef: NDArray[Any]
@@ -63,7 +63,7 @@ class Model:
 
     @property
     def id(self) -> str:
-        """A digest of the weights, which the clusters that the model makes carry, too."""
+        """A digest of the weights, which is also stored with the clusters that the model makes."""
         digest = hashlib.sha256()
         for array in (self.coef, self.intercept):
             digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
@@ -82,7 +82,7 @@ def write_model(path: str | Path, model: Model, *, force: bool = False, full_pat
     force : bool
         Overwrite an existing file.
     full_paths : bool
-        Keep absolute paths in what the file says about its origin, instead of names.
+        Keep absolute paths in the provenance, instead of file names only.
 
     Examples
     --------
@@ -113,13 +113,13 @@ def in_fixed_order(content: bytes) -> bytes:
     """Sort the header of a safetensors file, whose order is random, so that equal models make equal files."""
     size = int.from_bytes(content[:8], "little")
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, ensure_ascii=False).encode()
-    # The format wants the tensors to begin at a multiple of 8.
+    # In this format the tensors begin at a multiple of 8 bytes.
     header += b" " * (-len(header) % 8)
     return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
 def check_model_name(path: str | Path) -> None:
-    """Raise unless a model can be written to a file of this name: worth calling before long work."""
+    """Raise unless a model can be written to a file of this name; call this before long work."""
     by_ending(path, {".safetensors": None}, "write a model to", InputError)
 
 
@@ -144,7 +144,7 @@ def read_model(path: str | Path) -> Model:
         raise FileContentError(f"{path} is damaged: it has no {'coef' if coef is None else 'intercept'}")
     parameters, provenance = (from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance"))
     try:
-        # Copies, so that the file may go.
+        # Copies, so that the file may be deleted.
         model = Model(np.array(coef), np.array(intercept), parameters, provenance)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error

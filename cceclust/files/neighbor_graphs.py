@@ -18,7 +18,7 @@ __all__ = ["refuse_second_graph", "write_neighbors"]
 
 
 def refuse_second_graph(path: Path, *, force: bool) -> None:
-    """Raise unless a graph can be written into this file: worth calling before the search for neighbours."""
+    """Raise unless a graph can be written into this file; call this before the search for neighbours."""
     if not h5py.is_hdf5(path):
         raise InputError(f"{path} is not an HDF5 file, and only those can hold neighbours beside the features")
     with reading(path, "an HDF5 file"), open_hdf5(path) as file:
@@ -31,7 +31,7 @@ def write_neighbors(
 ) -> None:
     """Add the dataset ``neighbors`` to a feature file.
 
-    The file is copied, changed and renamed, so that it is whole at any moment.
+    The file is copied, changed and renamed, so that it is complete at any moment.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def write_neighbors(
     neighbors : ndarray of shape (n_samples, n_neighbors)
         Row numbers, from :func:`cceclust.nearest_neighbors`.
     dataset : str, optional
-        Name of the matrix that they are the neighbours in; by default the one that is read by default.
+        Name of the matrix in which they are neighbours; by default the matrix that is read by default.
     force : bool
-        Replace neighbours that are there already.
+        Replace existing neighbours.
     """
     refuse_second_graph(Path(path), force=force)
-    # Of a symbolic link the file it leads to is replaced, not the link.
+    # Through a symbolic link, its target is replaced and not the link.
     target = Path(path).resolve()
     with replacing(target, force=True) as part:
         shutil.copyfile(target, part)
@@ -55,7 +55,7 @@ def write_neighbors(
                 neighbors.shape,
                 neighbors.dtype,
             ):
-                # In its place, so that the same graph makes the same file however often it is written.
+                # Overwritten in place, so that writing the same graph again gives the same file.
                 graph = earlier
                 graph[...] = neighbors
             else:

@@ -26,7 +26,7 @@ SOFT_FILES = {".csv": "table", **dict.fromkeys(ARRAY_FILES, "array")}
 
 @dataclass(frozen=True)
 class PartialLabels:
-    """What is known of the classes of some rows.
+    """The known classes of some rows.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class PartialLabels:
     classes : ndarray of shape (n_classes,)
         Names of the classes, integers or strings.
     source : str or Path, optional
-        The file, or the dataset of the features, that they were read from.
+        The file, or the dataset in the feature file, that they were read from.
     """
 
     values: NDArray[Any]
@@ -48,7 +48,7 @@ class PartialLabels:
         return np.asarray(self.values >= 0 if self.values.ndim == 1 else ~np.isnan(self.values).all(axis=1))
 
     def unseen(self, true_labels: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return the true labels that may judge a fit, with −1 or nothing for the rows that taught it."""
+        """Return the true labels for scoring a fit, with −1 or empty for the rows whose label was used in the fit."""
         if true_labels is None or self.known.all():
             return None
         if true_labels.dtype.kind == "U":
@@ -82,12 +82,12 @@ def read_partial_labels(
     ----------
     source : str or Path
         A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0) or ``path``; any file of a
-        label for each row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or nothing for
+        label for each row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or empty for
         unknown; or the name of such a dataset inside the file of features.
     n_rows : int
-        Number of rows there are.
+        Number of rows.
     paths : ndarray of shape (n_rows,), optional
-        Where each row came from, to find rows by.
+        The source of each row, for tables that name rows by path.
     features : str or Path, optional
         The file of features.
 
@@ -166,8 +166,8 @@ def read_soft_labels(
 
 
 def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str | Path) -> str:
-    """Return the name of the labels inside the features, for a source that is no file."""
-    # A dot is no sign of a file: scanpy calls its columns leiden_0.5.
+    """Return the name of the labels inside the feature file, for a source that is not a file."""
+    # A dot does not mean a file: scanpy has columns such as leiden_0.5.
     name = source.as_posix().strip("/")
     if name not in stored:
         raise FileContentError(
@@ -177,7 +177,7 @@ def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str 
 
 
 def has_row_column(path: Path) -> bool:
-    """Tell whether a table says which rows its lines are for."""
+    """Tell whether a table names the row of each line."""
     refuse_what_is_no_file(path)
     return any(cell.strip().lower() in ROW_HEADERS for cell in read_cells(path)[0])
 
@@ -228,7 +228,7 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
 def find_rows(
     header: list[str], lines: list[list[str]], n_rows: int, paths: NDArray[Any] | None, path: Path
 ) -> NDArray[np.intp]:
-    """Return which rows the lines of a table are for, by number or else by path."""
+    """Return the row of each line of a table, by number or by path."""
     if "row" in header:
         texts = [line[header.index("row")] for line in lines]
         numbers = parse(texts)

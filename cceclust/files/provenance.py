@@ -1,4 +1,4 @@
-"""What every file of ours says about itself: its kind, its format version and the tool that wrote it."""
+"""What every cceclust file states about itself: its kind, its format version and the tool that wrote it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 FORMAT_VERSION = 1
 NUMBER = (int, float)
-# What readers of ours look at, and what it must be; whatever else files hold is only shown.
+# Entries that our readers use, with their types; all others are only shown.
 KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "parameters": {"method": str, "n_clusters": int, "classes": list},
     "diagnostics": {
@@ -41,7 +41,7 @@ KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 
 def stamp(kind: str) -> dict[str, str]:
-    """Return the attributes that open every file: ``format``, ``format_version``, ``tool_version``."""
+    """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
     return {
         "format": f"cceclust-{kind}",
         "format_version": str(FORMAT_VERSION),
@@ -50,12 +50,12 @@ def stamp(kind: str) -> dict[str, str]:
 
 
 def is_stamped(attributes: Mapping[str, Any]) -> bool:
-    """Tell whether a file is one of ours; others may use the attribute ``format`` for what they like."""
+    """Tell whether a file is a cceclust file; other tools may use the attribute ``format`` differently."""
     return str(attributes.get("format", "")).startswith("cceclust-")
 
 
 def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
-    """Raise unless ``attributes`` are those of a file of this kind that this version can read."""
+    """Raise unless ``attributes`` belong to a file of this kind that this version can read."""
     expected = f"cceclust-{kind}"
     found = attributes.get("format")
     if found != expected:
@@ -77,7 +77,7 @@ def to_json(values: Mapping[str, Any]) -> str:
 
 
 def as_plain_value(value: Any) -> Any:
-    """Convert to what the json module writes as standard JSON; NaN and infinity, which it lacks, become null."""
+    """Convert to values that standard JSON can hold; NaN and infinity become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return as_plain_value(dataclasses.asdict(value))
     if isinstance(value, Mapping):
@@ -92,7 +92,7 @@ def as_plain_value(value: Any) -> Any:
 
 
 def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
-    """Parse what :func:`to_json` wrote; an absent text is an empty mapping."""
+    """Parse what :func:`to_json` wrote; a missing text gives an empty mapping."""
     if text is None:
         return {}
     try:
@@ -109,7 +109,7 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
 
 
 def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
-    """Raise InputError unless clusters that have names have one each."""
+    """Raise InputError unless there is one name per cluster, if clusters have names."""
     classes = parameters.get("classes")
     if classes is None:
         return

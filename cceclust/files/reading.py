@@ -1,4 +1,4 @@
-"""What all readers share: files told by their ending, nothing but files, no bombs, and one kind of error."""
+"""What all readers share: choice by file ending, checks of the file, limits on its unpacked size, one kind of error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["by_ending", "listed", "naming", "reading", "refuse_bomb", "refuse_wh
 
 Choice = TypeVar("Choice")
 
-# No file of real data grows by more when it is unpacked; those of zeros, whose size says little, may up to the floor.
+# No file of real data grows by more when it is unpacked. Files of zeros do; they are allowed up to the floor.
 MOST_GROWTH = 250
 UNSUSPICIOUS_BYTES = 1 << 26
 
@@ -29,7 +29,7 @@ def by_ending(
 
 
 def refuse_what_is_no_file(path: Path) -> None:
-    """Raise a clear error for what is missing, not a file, unreadable or empty."""
+    """Raise a clear error for a path that is missing, not a file, unreadable or empty."""
     try:
         if path.is_dir():
             raise FileError(f"{path} is a directory; expected a file")
@@ -56,20 +56,20 @@ def reading(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def naming(part: str, what: str) -> Iterator[None]:
-    """Turn everything that reading can raise into an error that names the file, or the part of it, that was read."""
+    """Turn any exception of a reader into an error that names the file, or the part of it, that was read."""
     try:
         yield
     except CceclustError:
         raise
     except MemoryError:
         raise FileContentError(f"{part} is damaged or too large: there is not enough memory for it") from None
-    # Parsers of damaged bytes raise nearly anything: the bytes are to blame, not the parser.
+    # On damaged bytes, parsers raise nearly any exception; the file is at fault, not the parser.
     except Exception as error:
         raise FileContentError(f"{part} is damaged or not {what} ({error or type(error).__name__})") from error
 
 
 def refuse_bomb(path: Path, name: str, n_bytes: int) -> None:
-    """Raise before a small file fills the memory: an array that is far larger than the file that holds it."""
+    """Raise if an array is far larger than the file that holds it, before it fills the memory."""
     limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * path.stat().st_size)
     if n_bytes > limit:
         raise FileContentError(

@@ -34,9 +34,9 @@ class FileScores:
     path : str
         The file.
     with_labels : Scores or None
-        The clusters judged by true labels, if there are any.
+        Scores against true labels, if there are any.
     without_labels : LabelFreeScores
-        What can be said without them.
+        Scores that need no true labels.
     """
 
     path: str
@@ -51,7 +51,7 @@ def score_file(
     labels_dataset: str | None = None,
     features: str | Path | None = None,
 ) -> FileScores:
-    """Judge the clusters in a file.
+    """Score the clusters in a file.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def read_any_clusters(path: Path) -> Clusters:
 def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
     """Open the features that were clustered, if they lie beside the cluster file at ``path``.
 
-    Its word on where they are counts only for their name: it may be from somebody else, and must not make us open
+    Only the file name of the stored path is used: the file may come from somebody else and must not make us open
     files elsewhere.
     """
     stated = clusters.provenance.get("features")
@@ -131,7 +131,7 @@ def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
 
 
 def score_without_truth(clusters: Clusters, features: FeatureFile | None = None) -> LabelFreeScores:
-    """Judge clusters without true labels; with their features, on a fixed sample of rows where that is needed."""
+    """Score clusters without true labels; scores that need the features use a fixed sample of rows where necessary."""
     losses, chosen = clusters.losses, clusters.chosen_restart
     loss = clusters.diagnostics.get("loss")
     if not isinstance(loss, float):

@@ -1,4 +1,4 @@
-"""The arrays that a file holds, by name, before any of them is read: the one place that knows the formats of arrays."""
+"""The arrays in a file by name, before any of them is read: the one place that knows the array formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
-# A single column of these is a matrix all the same: one cluster, one epoch, one neighbour.
+# With a single column, these are still matrices: one cluster, one epoch, one neighbour.
 MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels")
 SAFETENSORS_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -57,7 +57,7 @@ class StoredArray:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all its items; of text, which has no fixed size, 0."""
+        """Number of bytes of all items; 0 for text, which has no fixed size."""
         return math.prod(self.shape) * self.item_bytes
 
     @classmethod
@@ -75,7 +75,7 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """The arrays of an open file, and what it says about itself."""
+    """The arrays of an open file, and its attributes."""
 
     arrays: dict[str, StoredArray]
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class StoredFile:
 
 @contextmanager
 def stored_file(path: Path) -> Iterator[StoredFile]:
-    """Open a file of arrays, which can be loaded while it is open; whatever goes wrong names the file."""
+    """Open a file of arrays, which can be loaded while it is open; every error names the file."""
     refuse_what_is_no_file(path)
     what, open_file = by_ending(path, ARRAY_FILES, "read", FileContentError)
     with naming(str(path), what):
@@ -96,7 +96,7 @@ def stored_file(path: Path) -> Iterator[StoredFile]:
 
 
 def refuse_names_in_npy(path: Path, *names: str | None) -> None:
-    """Raise if a name is asked for in a format that has none."""
+    """Raise if a name is given for a format without names."""
     if path.suffix.lower() == ".npy" and any(name is not None for name in names):
         raise InputError(f"{path}: a .npy file holds one unnamed array; leave out --dataset and --labels-dataset")
 
@@ -123,7 +123,7 @@ def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
 
 
 def default_matrix(stored: Mapping[str, StoredArray]) -> str | None:
-    """Return the name of the matrix that is read unless another is asked for: ``features``, or the only one."""
+    """Return the name of the default matrix: ``features``, or the only one."""
     for name in ("features", ""):
         if name in stored:
             return name
@@ -141,16 +141,16 @@ def matrices_in(stored: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
 
 
 def load_neighbors(path: Path, stored: Mapping[str, StoredArray], matrix: str) -> NDArray[Any] | None:
-    """Read the graph of nearest neighbours into memory, if it is there and was found for this matrix."""
+    """Read the graph of nearest neighbours into memory, if it exists and was computed for this matrix."""
     if "neighbors" not in stored:
         return None
-    # Graphs of other tools, and those from before the attribute, do not say what they were found for.
+    # Graphs of other tools, and those written before the attribute existed, do not name their matrix.
     owner = plain_attributes(stored["neighbors"].attributes).get("dataset", default_matrix(stored))
     return load_column(path, stored, "neighbors") if owner == matrix else None
 
 
 def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any] | None:
-    """Read an array of numbers or text into memory, if it is there; (n, 1) counts as (n,), unless it is a matrix."""
+    """Read an array of numbers or text into memory, if it exists; (n, 1) counts as (n,), unless it is a matrix."""
     if name not in stored:
         return None
     if not (stored[name].is_numeric or stored[name].type_name == "text"):
@@ -167,7 +167,7 @@ def open_hdf5_arrays(path: Path) -> StoredFile:
     """List the datasets of an HDF5 file."""
     file = open_hdf5(path)
     try:
-        # In the order in which the child has read: what it did not come to must not be read before what stopped it.
+        # In the order of the child process: what it did not reach must not be read before the item that stopped it.
         attributes = plain_attributes(file.attrs)
         return StoredFile(hdf5_arrays(file), attributes, file.close)
     except BaseException:
@@ -199,7 +199,7 @@ def hdf5_arrays(file: h5py.File) -> dict[str, StoredArray]:
 
 
 def is_own_dataset(group: h5py.Group, name: str) -> bool:
-    """Tell whether a group has a dataset of this name in the same file, not by a link to another."""
+    """Tell whether a group has a dataset of this name in the same file, not through a link to another file."""
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
         return False
     item = group[name]
@@ -215,7 +215,7 @@ def read_categories(group: h5py.Group) -> NDArray[Any]:
 
 
 def open_npy(path: Path) -> StoredFile:
-    """Map the one array of a NumPy file into memory, under the empty name."""
+    """Map the only array of a NumPy file into memory; its name is empty."""
     with path.open("rb") as file:
         shape, _, dtype = read_npy_header(file)
     # An empty array has no bytes to map.
@@ -232,9 +232,9 @@ def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def open_npz(path: Path) -> StoredFile:
-    """List the arrays of an archive; those that are loaded are read into memory."""
+    """List the arrays of an archive; loading one reads it into memory."""
     with ExitStack() as stack:
-        # NumPy leaves a file open that it cannot read.
+        # NumPy does not close a file that it cannot read.
         archive = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise FileContentError(f"{path} is one array, not an archive of them; expected a name that ends in .npy")
@@ -251,7 +251,7 @@ def npz_arrays(path: Path, archive: Any) -> dict[str, StoredArray]:
         with archive.zip.open(f"{name}.npy") as member:
             shape, _, dtype = read_npy_header(member)
         stored[name] = StoredArray.of_dtype(shape, dtype, partial(archive.__getitem__, name))
-        # Claims of the header that the archive does not bear out would be believed until the memory is full.
+        # A header that claims more than the archive holds would otherwise fill the memory.
         refuse_bomb(path, name, max(stored[name].n_bytes, archive.zip.getinfo(f"{name}.npy").file_size))
     return stored
 

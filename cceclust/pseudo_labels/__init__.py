@@ -1,4 +1,4 @@
-"""Pseudo-labels y for given probabilities σ: one solver a file, all behind one interface.
+"""Pseudo-labels y for given probabilities σ: one solver per file, all with the same interface.
 
 ===================================  ==============================================  =======================
 solver                               minimises                                       reference

@@ -47,11 +47,11 @@ class AlternatingDirectionSolver:
     Parameters
     ----------
     fairness : float
-        λ; Jabi et al. have 1.
+        λ; Jabi et al. use 1.
     prior : array (n_clusters,), optional
         u; uniform by default.
     max_iter : int
-        Number of iterations at most.
+        Maximum number of iterations.
     tol : float
         Stop when an iteration lowers the loss by less than this fraction of it. 0 runs all iterations.
 
@@ -172,7 +172,7 @@ def _prepare(
 
 @part
 def _iterate(sharp: FloatArray, labels: FloatArray, prior: FloatArray, mean: FloatArray, total: FloatArray) -> None:
-    """y ∝ y · σ^(1/λ) · u / ȳ; what the prior allows is kept above 0."""
+    """y ∝ y · σ^(1/λ) · u / ȳ; entries with a positive prior are kept above 0."""
     n_clusters, n_points = labels.shape
     zero = labels.dtype.type(0)
     floor = labels.dtype.type(np.finfo(labels.dtype).tiny ** 0.4)

@@ -1,7 +1,7 @@
-"""How far above the minimum of L_CCE+ (equation 11 of arXiv:2303.07321) given pseudo-labels can be, at most.
+"""An upper bound of how far given pseudo-labels are above the minimum of L_CCE+ (equation 11 of arXiv:2303.07321).
 
 The dual problem of :mod:`cceclust.pseudo_labels.exact` bounds the minimum from below for any w. With w_k = λ u_k / ȳ_k,
-the slope of the fairness term at the labels, only s_i and ν_i = max_k (s_i σ_ik + w_k) of each point are open, and
+the slope of the fairness term at the labels, only s_i and ν_i = max_k (s_i σ_ik + w_k) of each point are free, and
 
     gap = Σ_i p_i (ν_i − λ − 1 − ln s_i x_i),    x_i = σ_i·y_i,
 
@@ -44,7 +44,7 @@ def label_gaps(
     fairness : float
         λ.
     gaps : array (n_restarts,), OUT
-        The bounds; infinite where a cluster is empty that the prior wants.
+        The bounds; infinite where a cluster with a positive prior is empty.
     """
     n_restarts, n_clusters, n_points = probabilities.shape
     omega = np.empty(n_clusters)
@@ -69,7 +69,7 @@ def _slopes(
     fairness: float,
     omega: npt.NDArray[np.float64],
 ) -> bool:
-    """Fill in ω = w − λ, which keeps the digits that a large λ would take; tell whether all of w is finite."""
+    """Fill in ω = w − λ, which keeps the digits that a large λ would cost; tell whether all of w is finite."""
     finite = True
     for k in range(labels.shape[0]):
         mean = 0.0

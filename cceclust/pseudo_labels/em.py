@@ -4,12 +4,12 @@ The loss over the pseudo-labels y, for fixed probabilities σ, is convex:
 
     L_CCE+ = Σ_i w_i H₂(y_i, σ_i) + λ KL(u ‖ ȳ),    ȳ = Σ_i w_i y_i,    Σ_i w_i = 1.
 
-The E-step makes Jensen's bound tight with S_ik = w_i y_ik / ȳ_k. The M-step then falls apart into points, each
-minimising
+The E-step makes Jensen's bound tight with S_ik = w_i y_ik / ȳ_k. The M-step then splits into one problem per point,
+which minimises
 
     −ln σ·y − Σ_k a_k ln y_k,    a_k = λ u_k S_ik / w_i = λ u_k y_ik / ȳ_k.
 
-(The paper prints λ u_k S_ik: there the weight w_i = 1/M of the averaged H₂ is lost.) The minimiser is
+(The paper prints λ u_k S_ik; the weight w_i = 1/M of the averaged H₂ is missing there.) The minimiser is
 
     y_k = a_k / (1 + A − σ_k/x),    A = Σ_k a_k,
 
@@ -18,13 +18,13 @@ largest class, every denominator is a sum of positive terms, δ + d_k (1 + A −
 reciprocal of Σ_k y_k is concave in δ: Newton's steps on it rise towards the root and never pass it.
 
 Where a_k = 0 for every class of the largest σ, there may be no root. Then δ = 0, y_k is the supplement's closed
-form, and the largest class takes what is missing to 1; where a root δ > 0 exists, that class gets nothing
+form, and the largest class takes the rest up to 1; where a root δ > 0 exists, that class gets nothing
 (complementary slackness).
 
-EM needs some 100 λ iterations to come near the minimum. R. Varadhan and C. Roland ("Simple and globally convergent
+EM needs about 100 λ iterations to come near the minimum. R. Varadhan and C. Roland ("Simple and globally convergent
 methods for accelerating the convergence of any EM algorithm", Scand. J. Statist. 2008) extrapolate two of its steps,
 y0 → y1 → y2: with r = y1 − y0 and v = y2 − 2 y1 + y0, they go to y0 + 2 α r + α² v, α = ‖r‖ / ‖v‖, and take one step of
-EM from there. Here, where that does not lead below the loss of y2, α is divided by four, up to three times; then y2 is
+EM from there. Here, if the loss is then not below that of y2, α is divided by four, up to three times; after that y2 is
 kept. So the loss never rises.
 
 Arrays are K-major, (n_clusters, n_points): the inner loops run over neighbouring points and vectorise.
@@ -51,32 +51,32 @@ from cceclust.validation import (
 
 __all__ = ["EMSolver", "EMWorkspace", "accelerated_em_stack", "em_stack", "em_workspace"]
 
-# Without Python's check for division by zero, which would keep the loops from being vectorised.
+# Without Python's check for division by zero, which would prevent vectorised loops.
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
 
-# Places in EMWorkspace.limits:
+# Positions in EMWorkspace.limits:
 # the smallest normal number;
 SMALLEST = 0
-# what pseudo-labels and δ stay above: far from the denormals, which are slow and imprecise;
+# lower bound of pseudo-labels and δ, far above the denormals, which are slow and imprecise;
 FLOOR = 1
-# the largest λ u / ȳ: only an absurd λ and an all but empty cluster come near;
+# the largest λ u / ȳ, reached only with an absurd λ and a nearly empty cluster;
 HIGHEST = 2
 # the deviation of a sum from 1 at which one more Newton step, which squares it, is the last; sums are made 1 after it.
 SETTLED = 3
 
 # Points solved together: their running sums stay in the first-level cache.
 BLOCK = 256
-# Newton's steps rise monotonically; this many are never needed, but a loop should end.
+# Newton's steps rise monotonically; this many are never needed, but the loop must end.
 MAX_NEWTON_STEPS = 40
-# With a tolerance, the loss is compared once in so many iterations.
+# With a tolerance, the loss is compared once per this many iterations.
 CHECK_EVERY = 5
-# Extrapolations that are tried in an accelerated iteration, and what α is divided by from one to the next.
+# Number of extrapolations tried per accelerated iteration, and the divisor of α between them.
 TRIALS = 4
 SHORTER = 4.0
-# An α below this is hardly more than EM's own two steps.
+# With an α below this, the jump is hardly longer than EM's own two steps.
 LEAST_LENGTH = 1.5
-# An extrapolated label keeps at least this part of EM's.
+# An extrapolated label keeps at least this fraction of EM's label.
 KEPT = 1e-3
 
 
@@ -194,8 +194,8 @@ def em_stack(
     probabilities : array (n_restarts, n_clusters, n_points), IN
         σ, float32 or float64, C-contiguous. Every point sums to 1.
     pseudo_labels : array (n_restarts, n_clusters, n_points), IN and OUT
-        The start, and the result. Same type. Classes with a positive prior are lifted from exact zero, which EM
-        could not leave (Property 1) and at which the loss is infinite.
+        The start, and the result. Same type. Exact zeros are raised in classes with a positive prior: EM
+        could not leave them (Property 1), and the loss there is infinite.
     prior : array (n_clusters,), IN
         u, summing to 1; zeros are allowed.
     weights : array (n_points,), IN
@@ -203,9 +203,9 @@ def em_stack(
     fairness : float
         λ of the loss.
     max_iter : int
-        Number of EM iterations at most.
+        Maximum number of EM iterations.
     tol : float
-        A restart stops when an iteration lowers its loss by less than `tol` times the loss. 0 runs them all.
+        A restart stops when an iteration lowers its loss by less than `tol` times the loss. 0 runs all iterations.
     workspace : EMWorkspace
         From :func:`em_workspace`.
     losses : array (n_restarts,), OUT
@@ -248,7 +248,7 @@ def accelerated_em_stack(
     losses: npt.NDArray[np.float64],
     iterations: npt.NDArray[np.integer[Any]],
 ) -> None:
-    """Do what :func:`em_stack` does, in accelerated iterations and with a workspace that is made for them."""
+    """Do the same as :func:`em_stack` with accelerated iterations, which need their own workspace."""
     for restart in range(probabilities.shape[0]):
         sigma = probabilities[restart]
         labels = pseudo_labels[restart]
@@ -280,7 +280,7 @@ def accelerated_em_stack(
                 else:
                     length = length / SHORTER if step <= TRIALS else 1.0
                 if length < LEAST_LENGTH:
-                    # Where EM itself raises the loss, rounding errors do; then all stays as it was.
+                    # If EM itself raises the loss, the cause is rounding; then nothing is changed.
                     length = 1.0 if reached <= previous else 0.0
                     loss = min(reached, previous)
                 _jump(labels, length, weights, workspace)
@@ -348,7 +348,7 @@ def _prepare(
 
 @part
 def _attract(prior: FloatArray, fairness: float, workspace: EMWorkspace) -> None:
-    """E-step: λ u_k / ȳ_k, by which y becomes a. ȳ is set to 0 for the next sum."""
+    """E-step: the factor λ u_k / ȳ_k that turns y into a. ȳ is set to 0 for the next sum."""
     attraction = workspace.per_cluster[0]
     highest = workspace.limits[HIGHEST]
     mean = workspace.mean_pseudo_label
@@ -359,7 +359,7 @@ def _attract(prior: FloatArray, fairness: float, workspace: EMWorkspace) -> None
 
 @part
 def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
-    """Replace y by the M-step's minimiser for a = attraction · y, not yet normalised, and note its sum."""
+    """Replace y by the M-step's minimiser for a = attraction · y, not yet normalised, and store its sum."""
     n_clusters = labels.shape[0]
     one = labels.dtype.type(1)
     zero = labels.dtype.type(0)
@@ -387,7 +387,7 @@ def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int)
             reach[i] += a
             bound[i] += a if gap[i] == zero else zero
 
-    # The last iteration's root is a close start; from above the root, the first step falls below it.
+    # The root of the last iteration is a good start; from above the root, the first step goes below it.
     for i in range(n):
         delta[i] = min(max(delta[i], bound[i]), reach[i])
     for _ in range(MAX_NEWTON_STEPS):
@@ -426,7 +426,7 @@ def _minimise(labels: FloatArray, workspace: EMWorkspace, start: int, stop: int)
 
 @part
 def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, start: int, stop: int) -> None:
-    """Bring the points' sums from nearly 1 to 1 and add the points to ȳ."""
+    """Normalise the sums of the points, which are nearly 1, and add the points to ȳ."""
     one = labels.dtype.type(1)
     zero = labels.dtype.type(0)
     ties = workspace.per_point[1, start:stop]
@@ -436,7 +436,7 @@ def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, 
     total = workspace.per_point[5, start:stop]
     scale = workspace.per_point[6, start:stop]
     n = stop - start
-    # Without a root (δ = 0 but for the bound) the largest classes take what is missing: the supplement's closed form.
+    # Without a root (δ = 0 but for the bound) the largest classes take the rest: the supplement's closed form.
     for i in range(n):
         rootless = total[i] < one and delta[i] <= bound[i]
         scale[i] = one if rootless else one / total[i]
@@ -455,7 +455,7 @@ def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, 
 
 @part
 def _jump_length(weights: FloatArray, workspace: EMWorkspace) -> float:
-    """α = ‖r‖ / ‖v‖, every point counted by its weight."""
+    """α = ‖r‖ / ‖v‖ over the weighted points."""
     trail = workspace.trail
     _, n_clusters, n_points = trail.shape
     zero = trail.dtype.type(0)
@@ -478,7 +478,7 @@ def _jump_length(weights: FloatArray, workspace: EMWorkspace) -> float:
 
 @part
 def _jump(labels: FloatArray, length: float, weights: FloatArray, workspace: EMWorkspace) -> None:
-    """Extrapolate by α, back onto the simplex, and find ȳ; α = 0 and 1 give back the start and EM's second step."""
+    """Extrapolate by α, return to the simplex, and compute ȳ; α = 0 gives the start and α = 1 EM's second step."""
     trail = workspace.trail
     n_clusters, n_points = labels.shape
     zero = labels.dtype.type(0)

@@ -1,4 +1,4 @@
-"""Pseudo-labels for the self-labeling loss L_CCE+, by the solver of one's choice."""
+"""Pseudo-labels for the self-labeling loss L_CCE+, with a choice of solvers."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def estimate_pseudo_labels(
     Parameters
     ----------
     probabilities : array (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters)
-        σ, one distribution a row. EM solves float32 in float32; all else is computed in float64.
+        σ, one distribution per row. EM solves float32 in float32; everything else is computed in float64.
     solver : {"em", "em-accelerated", "exact"}
         The paper's EM; the same with extrapolated steps (:class:`EMSolver`); or the minimum itself, to a duality gap
         of `tol` (:class:`ExactSolver`). Where λ is 10 or more, EM stops far from the minimum.
     fairness : float
-        λ, the weight of the divergence in the loss. (Algorithm 1 of the paper, as printed, has it smaller by a
+        λ, the weight of the divergence in the loss. (In Algorithm 1 of the paper, as printed, it is smaller by a
         factor of n_samples.)
     prior : array (n_clusters,), optional
         u, the expected sizes of the clusters; uniform by default. Zeros are allowed.
     sample_weight : array (n_samples,), optional
-        Importance of the points; only ratios matter.
+        Weights of the points; only their ratios matter.
     max_iter : int, optional
-        Number of iterations at most: by default 1000 of EM, 100 of the exact solver.
+        Maximum number of iterations; by default 1000 for EM and 100 for the exact solver.
     tol : float
         EM stops when an iteration lowers the loss by less than this fraction of it, the exact solver when the loss is
         at most this fraction of it above the minimum. 0 runs all iterations.
     initial : array of the shape of `probabilities`, optional
-        Where EM starts; the probabilities by default. Exact zeros are lifted to tiny numbers where the prior is
-        positive, since EM could never leave them. The exact solver starts on its own.
+        Where EM starts; the probabilities by default. Exact zeros become tiny numbers where the prior is
+        positive, since EM could never leave them. The exact solver ignores it.
     return_loss_curve : bool
-        Also record the loss at the start and after every iteration; the iterations are done twice.
+        Also record the loss at the start and after every iteration; this repeats the iterations.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def estimate_pseudo_labels(
     >>> estimate_pseudo_labels(sigma, fairness=10).pseudo_labels.argmax(axis=1)
     array([0, 0, 1, 1])
 
-    After 20 iterations EM is far from the minimum; the gap says how far, at most.
+    After 20 iterations EM is far from the minimum; the gap is an upper bound of the distance.
 
     >>> estimate_pseudo_labels(sigma, fairness=100, max_iter=20).gap.__round__(2)
     0.08

@@ -18,12 +18,13 @@ w_k ȳ_k = λ u_k. The classes with z_k = 0 are those whose lines s σ_k + w_k m
 all lines: one or two for nearly all points, more where there are ties.
 
 A primal-dual interior-point method solves these three equations with y_ik z_ik = τ in place of 0, where τ falls to 0.
-It stays inside all constraints, so ties, empty classes and kinks of the dual need no care, and every iterate has its
-gap. One Newton step couples the points only through dw, in K equations. S. Mehrotra's second-order correction ("On the
-implementation of a primal-dual interior point method", SIAM J. Optim. 1992) makes some ten steps enough.
+It stays inside all constraints, so ties, empty classes and kinks of the dual need no special care, and every iterate
+has its gap. One Newton step couples the points only through dw, in K equations. S. Mehrotra's second-order correction
+("On the implementation of a primal-dual interior point method", SIAM J. Optim. 1992) reduces the number of steps to
+about ten.
 
-All is computed in float64, whatever the type of the probabilities. Two numbers are kept from losing digits: ω = w − λ,
-which is small where λ is large, and the diagonal of Newton's matrix, of which every row sums to w's own part alone.
+All is computed in float64, whatever the type of the probabilities. To keep digits, ω = w − λ, which is small where λ is
+large, is stored instead of w, and the diagonal of Newton's matrix is computed from the known sums of its rows.
 """
 
 from __future__ import annotations
@@ -51,22 +52,22 @@ Doubles = npt.NDArray[np.float64]
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
 
-# Points whose columns of Newton's matrix are added up together.
+# Number of points that are added to Newton's matrix together.
 BLOCK = 256
 # Running sums of their products, side by side.
 WIDTH = 64
-# The gap is measured in units of the loss, but of no smaller loss than this: the minimum may be 0.
+# The gap is relative to the loss, or to this if the loss is smaller: the minimum may be 0.
 SMALLEST_LOSS = 1e-3
-# λ u below this adds nothing that could be seen in the loss: the cluster counts as one without a prior.
+# λ u below this has no visible effect on the loss: the cluster is treated as one with a prior of 0.
 NEGLIGIBLE = 1e-18
-# Steps go this far towards the nearest constraint.
+# Steps go this fraction of the way to the nearest constraint.
 FRACTION = 0.99
-# A corrected step that is cut to less than SHORT is replaced by one towards the centre, with this part of today's τ.
+# A corrected step that is cut to less than SHORT is replaced by one towards the centre, for CENTRE times the old τ.
 SHORT = 0.2
 CENTRE = 0.3
-# z is a difference: below this, rounding may have made it negative.
+# z is a difference; below this, rounding may have made it negative.
 SMALLEST_SLACK = 1e-15
-# Iterations without a smaller gap after which rounding errors rule.
+# After this many iterations without a smaller gap, rounding errors dominate.
 PATIENCE = 5
 
 # Rows of ExactWorkspace.per_point:
@@ -81,8 +82,8 @@ PREDICT, CORRECT, RECENTRE = range(3)
 class ExactSolver:
     """The minimum of L_CCE+ to a given duality gap, as a :class:`~cceclust.pseudo_labels.Solver`.
 
-    It does not depend on where it starts. Some ten iterations are enough; one takes longer than one of EM, the more so
-    the more clusters there are. The labels of classes that should have none are positive, but tiny.
+    The result does not depend on the start. About ten iterations are enough; each takes longer than one of EM, and even
+    longer with many clusters. Labels that should be 0 are positive, but tiny.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class ExactSolver:
     prior : array (n_clusters,), optional
         u; uniform by default. Zeros are allowed.
     max_iter : int
-        Number of iterations at most.
+        Maximum number of iterations.
     tol : float
         Stop when the loss is at most this fraction of it above the minimum, as proved by the duality gap; losses below
         0.001 count as 0.001. Rounding errors set a limit at about 1e-12 + 1e-15 λ.
@@ -124,7 +125,7 @@ class ExactSolver:
         object.__setattr__(self, "prior", as_prior(self.prior))
 
     def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> ExactWorkspace:
-        """Allocate the scratch memory of one thread: some 48 bytes for each point and cluster."""
+        """Allocate the scratch memory of one thread: about 48 bytes for each point and cluster."""
         return exact_workspace(n_clusters, n_points)
 
     def solve(
@@ -139,7 +140,7 @@ class ExactSolver:
     ) -> None:
         """Minimise L_CCE+ over the pseudo-labels of every restart, in place."""
         prior = uniform_unless_given(self.prior, probabilities.shape[1])
-        # Weights of single precision miss a sum of 1 by more than a large λ forgives.
+        # The sum of single-precision weights differs from 1 by too much for a large λ.
         workspace.per_point[WEIGHT] = weights
         workspace.per_point[WEIGHT] /= workspace.per_point[WEIGHT].sum()
         for restart in range(len(probabilities)):
@@ -153,7 +154,7 @@ class ExactSolver:
 
 
 class ExactWorkspace(NamedTuple):
-    """Memory of :func:`minimise_exactly`: σ on entry, the labels in `best` on return, and all in between."""
+    """Memory of :func:`minimise_exactly`: σ on entry, the labels in `best` on return, and all intermediate results."""
 
     sigma: Doubles
     best: Doubles
@@ -203,7 +204,7 @@ def minimise_exactly(
     Returns
     -------
     loss, gap : float
-        L_CCE+ of the labels, and how far it is above the minimum, at most.
+        L_CCE+ of the labels, and an upper bound of its distance to the minimum.
     iterations : int
         Iterations done; `max_iter` if rounding errors keep the gap above the tolerance.
     """
@@ -266,7 +267,7 @@ def _begin(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> None:
         s[i] = 1 / x[i]
         nu[i] = highest + 2
         per_point[CENTRE_OF_MASS, i] = x[i]
-    # No line s σ + ω starts higher than this, so that all z are of one size, at least 1.
+    # No line s σ + ω starts higher than this, so that all z have a similar size, at least 1.
     for k in range(n_clusters):
         room = 1 + highest - per_cluster[OMEGA, k]
         for i in range(n_points):
@@ -308,7 +309,7 @@ def _assess(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> tuple
             slack = slack if slack > SMALLEST_SLACK else SMALLEST_SLACK
             inverse[i] = 1 / slack
             share = y[i] * inverse[i]
-            # Measured from the last iteration's centre, the differences below keep their digits.
+            # Measured from the centre of the last iteration, the differences below keep their digits.
             away = probability[i] - centre[i]
             products[i] += y[i] * slack
             shares[i] += share
@@ -342,7 +343,7 @@ def _excess(ratio: float) -> float:
 
 @part
 def _step(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> None:
-    """One iteration: predict, correct, and where that leads nowhere go to the centre; then move."""
+    """One iteration: predict and correct, or go to the centre if the corrected step is too short; then move."""
     n_clusters = workspace.sigma.shape[0]
     _assemble(prior, fairness, workspace)
     _factor(workspace.matrix)
@@ -371,7 +372,7 @@ def _assemble(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> Non
     """Newton's matrix for dw, after dν and ds of each point are eliminated.
 
     With q = y/z, Q = Σ q, the mean m of σ under q and t = q (σ − m), a point adds
-    p (diag q − q qᵀ/Q − t tᵀ/(x/s + Σ t²/q)). Its rows sum to 0; so the diagonal is taken as what is missing to that,
+    p (diag q − q qᵀ/Q − t tᵀ/(x/s + Σ t²/q)). Its rows sum to 0, so the diagonal is computed from the other entries,
     which keeps the digits that a difference would lose.
     """
     columns, per_point, per_cluster = workspace.columns, workspace.per_point, workspace.per_cluster
@@ -418,7 +419,7 @@ def _assemble(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> Non
 
 @part
 def _subtract_products(columns: Doubles, n_runs: int, sums: Doubles, matrix: Doubles) -> None:
-    """matrix[j, k] −= the product of columns[j] and columns[k], for j < k, in running sums side by side."""
+    """matrix[j, k] −= the product of columns[j] and columns[k], for j < k, with several running sums in parallel."""
     n_clusters, _, width = columns.shape
     for j in range(n_clusters):
         for k in range(j + 1, n_clusters):
@@ -436,7 +437,7 @@ def _factor(matrix: Doubles) -> None:
     """Replace the upper triangle by U of Uᵀ D⁻¹ U, with D the diagonal of U."""
     n = matrix.shape[0]
     for j in range(n):
-        # The matrix is positive definite but for rounding.
+        # The matrix is positive definite, except for rounding.
         matrix[j, j] = max(matrix[j, j], 1e-290)
         row = matrix[j]
         for k in range(j + 1, n):
@@ -477,7 +478,7 @@ def _complementarity(workspace: ExactWorkspace) -> float:
 
 @part
 def _demand(prior: Doubles, fairness: float, target: float, attempt: int, workspace: ExactWorkspace) -> None:
-    """The right side for dw, and what dν and ds of every point are beside their answer to dw.
+    """The right side for dw, and the parts of dν and ds of every point that do not depend on dw.
 
     The equations of a step are z dy + y dz = τ − y z − bend, and likewise for s x and w ȳ. In the correction, `bend` is
     the product of the two predicted changes, else 0. `change` becomes (τ − bend)/z.
@@ -528,7 +529,7 @@ def _demand(prior: Doubles, fairness: float, target: float, attempt: int, worksp
 
 @part
 def _direct(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> tuple[float, float]:
-    """Find the whole step from dw; return how much of it the labels and the dual can take."""
+    """Compute the whole step from dw; return the fractions of it that the labels and the dual can take."""
     per_point, per_cluster = workspace.per_point, workspace.per_cluster
     n_clusters, n_points = workspace.sigma.shape
     shares, centre, spread = per_point[SHARES], per_point[CENTRE_OF_MASS], per_point[SPREAD]
@@ -596,7 +597,7 @@ def _predicted(centre: float, primal: float, dual: float, workspace: ExactWorksp
 
 @part
 def _move(primal: float, dual: float, workspace: ExactWorkspace) -> None:
-    """Take the step, but for dividing the labels by their new totals."""
+    """Take the step; the labels are not yet divided by their new totals."""
     per_point, per_cluster = workspace.per_point, workspace.per_cluster
     n_clusters, n_points = workspace.sigma.shape
     total = per_point[TOTAL]

@@ -38,20 +38,20 @@ part = compiled(error_model="numpy", inline="always")
 class OptimalTransportSolver:
     """SeLa's balanced assignment, as a :class:`~cceclust.pseudo_labels.Solver`.
 
-    It does not depend on where it starts. The loss it reports is the mean of H(y, σ).
+    The result does not depend on the start. The loss it reports is the mean of H(y, σ).
 
     Parameters
     ----------
     prior : array (n_clusters,), optional
         u, the sizes that the clusters must have; uniform by default.
     sharpness : float
-        s, the power of the probabilities: the larger, the nearer to unregularised transport. SeLa uses 25.
+        s, the exponent of the probabilities: larger values come closer to unregularised transport. SeLa uses 25.
     one_hot : bool
         Round to the largest entry of each row.
     max_iter : int
-        Number of Sinkhorn iterations at most.
+        Maximum number of Sinkhorn iterations.
     tol : float
-        Stop when the sizes are off by less than this: Σ_k |ȳ_k − u_k|. 0 runs all iterations.
+        Stop when the error of the sizes, Σ_k |ȳ_k − u_k|, is below this. 0 runs all iterations.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _sharpen(sigma: FloatArray, sharp: FloatArray, sharpness: float, largest: Fl
 
 @part
 def _scale_rows(sharp: FloatArray, column_scale: FloatArray, per_point: FloatArray) -> None:
-    """β: every point sums to 1."""
+    """Scale by β, so that every point sums to 1."""
     n_clusters, n_points = sharp.shape
     zero = sharp.dtype.type(0)
     one = sharp.dtype.type(1)
@@ -184,7 +184,7 @@ def _scale_rows(sharp: FloatArray, column_scale: FloatArray, per_point: FloatArr
 def _scale_columns(
     sharp: FloatArray, prior: FloatArray, weights: FloatArray, column_scale: FloatArray, per_point: FloatArray
 ) -> float:
-    """α: every cluster has its size. Return how far the sizes were off before."""
+    """Scale by α, so that every cluster has its size. Return the error of the sizes before."""
     n_clusters, n_points = sharp.shape
     terms = per_point[0]
     row_scale = per_point[1]
@@ -198,7 +198,7 @@ def _scale_columns(
         off += abs(column_scale[k] * size - prior[k])
         column_scale[k] = prior[k] / size
         largest = max(largest, column_scale[k])
-    # Only the ratios of α matter: rescaled, they neither overflow nor vanish.
+    # Only the ratios of α matter; rescaling keeps them from overflow and underflow.
     for k in range(n_clusters):
         column_scale[k] /= largest
     return off
@@ -217,7 +217,7 @@ def _apply(labels: FloatArray, column_scale: FloatArray, per_point: FloatArray) 
 
 @part
 def _round(labels: FloatArray, per_point: FloatArray) -> None:
-    """One-hot at the first of the largest entries."""
+    """Round to one-hot labels at the first of the largest entries."""
     n_clusters, n_points = labels.shape
     largest = per_point[0]
     winner = per_point[1]

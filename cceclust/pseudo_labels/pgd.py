@@ -4,7 +4,7 @@ Every iteration takes a step of fixed size against the gradient of the averaged 
 
     (∂L/∂y_ik) / w_i = −σ_ik / σ_i·y_i + g_k,    g_k = λ ln(ȳ_k / u_k) for L_CCE,  −λ u_k / ȳ_k for L_CCE+,
 
-so that a point that counts twice moves like two points, and a step size suits any number of points. It then projects
+so that a point of weight 2 moves like two equal points, and a step size suits any number of points. It then projects
 every point back onto the simplex: y = max(v − τ, 0) with the τ that makes it sum to 1, found by the finite iteration
 of Michelot ("A finite algorithm for finding the projection of a point onto the canonical simplex of Rⁿ", JOTA 1986),
 for many points at once.
@@ -49,14 +49,14 @@ class PGDSolver:
     fairness : float
         λ of the loss.
     prior : array (n_clusters,), optional
-        u; uniform by default. With "cce", clusters of which it is 0 stay empty, unless λ is 0.
+        u; uniform by default. With "cce", clusters whose prior is 0 stay empty, unless λ is 0.
     loss : {"cce+", "cce"}
         L_CCE+ (equation 11) or L_CCE (equation 10).
     step_size : float
-        η; a step of the paper's, which follows the gradient of the average, is this times the number of points.
-        Too large a step diverges: about 2 / (λ n_clusters) is the limit.
+        η; the paper's step sizes, for the gradient of the average, are this times the number of points.
+        Too large a step diverges; the limit is about 2 / (λ n_clusters).
     max_iter : int
-        Number of iterations at most.
+        Maximum number of iterations.
     tol : float
         Stop when an iteration lowers the loss by less than this fraction of it. 0 runs all iterations.
 
@@ -173,7 +173,7 @@ def _evaluate(
     for i in range(n_points):
         collision[i] = zero
     loss = 0.0
-    # Empty clusters would have an infinite gradient; this one is large enough and stays a number.
+    # Empty clusters would have an infinite gradient; this bound is large enough and finite.
     smallest = float(np.finfo(sigma.dtype).tiny) ** 0.5
     for k in range(n_clusters):
         probability = sigma[k]
@@ -189,7 +189,7 @@ def _evaluate(
         else:
             per_cluster[0, k] = fairness * np.log(max(mean, smallest) / max(prior[k], smallest))
             if fairness > 0 and prior[k] == 0:
-                # The loss is infinite unless the class is empty; pushed down without limit, it is, once projected.
+                # The loss is infinite unless the class is empty; an unlimited push down empties it in the projection.
                 per_cluster[0, k] = np.inf
             if fairness * mean > 0:
                 loss += fairness * mean * np.log(mean / prior[k])
@@ -242,7 +242,7 @@ def _project(labels: FloatArray, per_point: FloatArray) -> None:
         y = labels[k]
         for i in range(n):
             largest[i] = y[i] if y[i] > largest[i] else largest[i]
-    # Only coordinates less than 1 below the largest can stay positive. Counted from the largest, huge ones keep
+    # Only coordinates less than 1 below the largest can stay positive. Measured from the largest, huge ones keep
     # the digits that matter.
     for k in range(n_clusters):
         y = labels[k]

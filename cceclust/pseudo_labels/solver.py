@@ -30,7 +30,7 @@ class PseudoLabels(NamedTuple):
     loss_curve : array (iterations + 1,), or a list of them, or None
         The loss at the start and after every iteration, if asked for.
     gap : float, or array (n_restarts,), or None
-        How far the loss is above its minimum, at most; known for L_CCE+ alone. The exact solver measures it before its
+        Upper bound of the loss minus its minimum; known only for L_CCE+. The exact solver computes it before its
         labels are rounded to float32.
     """
 
@@ -47,17 +47,17 @@ class Solver(Protocol):
     `solve` works in place on a K-major stack: `probabilities` and `pseudo_labels` have shape
     (n_restarts, n_clusters, n_points), the same type, float32 or float64, and are C-contiguous. `pseudo_labels` holds
     the start and then the result. `weights` (n_points,) have that type too and sum to 1. `workspace` comes from
-    the method of this name, one for each thread. `losses` and `iterations` (n_restarts,) are filled, and so are `gaps`
+    the method of this name, one for each thread. `losses` and `iterations` (n_restarts,) are outputs, and so are `gaps`
     (n_restarts,), if given, by solvers that can bound how far the losses are above the minimum.
 
-    A solver that sets `starts_afresh` does not go on from the labels that it is given.
+    A solver with `starts_afresh` ignores the labels that it is given.
     """
 
     starts_afresh: ClassVar[bool]
 
     @property
     def max_iter(self) -> int:
-        """Number of iterations at most."""
+        """Maximum number of iterations."""
 
     def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> Any:
         """Allocate the scratch memory of one thread."""
@@ -90,13 +90,13 @@ def solve_pseudo_labels(
     solver : Solver
         For example ``PGDSolver(fairness=10, step_size=5)``.
     probabilities : array (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters)
-        σ, one distribution a row. float32 is solved in float32, everything else in float64.
+        σ, one distribution per row. float32 is solved in float32, everything else in float64.
     sample_weight : array (n_samples,), optional
-        Importance of the points; only ratios matter.
+        Weights of the points; only their ratios matter.
     initial : array of the shape of `probabilities`, optional
-        Where to start. By default the probabilities themselves.
+        Start of the iterations; by default the probabilities themselves.
     return_loss_curve : bool
-        Also record the loss at the start and after every iteration; the iterations are done twice.
+        Also record the loss at the start and after every iteration; this repeats the iterations.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def solve_pseudo_labels(
 
 
 def _to_cluster_major(rows: FloatArray) -> FloatArray:
-    """Copy (n, k) or (r, n, k) to a contiguous (r, k, n) that may be written to."""
+    """Copy (n, k) or (r, n, k) to a contiguous, writable (r, k, n)."""
     stack = rows if rows.ndim == 3 else rows[None]
     return np.array(stack.transpose(0, 2, 1), order="C")
 
@@ -165,7 +165,7 @@ def _run(
 def _loss_curve(
     solver: Solver, stack: FloatArray, labels: FloatArray, weights: FloatArray, n_iterations: int
 ) -> npt.NDArray[np.float64]:
-    """Repeat a solution one iteration at a time, or with one more each time by a solver that starts afresh."""
+    """Repeat a solution one iteration at a time; a solver that starts afresh runs one more iteration each time."""
     curve = np.empty(n_iterations + 1)
     for done in range(n_iterations + 1):
         count = done if solver.starts_afresh else min(done, 1)

@@ -88,13 +88,13 @@ def plot(
 
 
 def relative(values: Sequence[float], limits: tuple[float, float]) -> NDArray[np.float64]:
-    """Return where in a range values lie, from 0 to 1."""
+    """Map values in a range to 0 to 1."""
     low, high = limits
     return (np.asarray(values, np.float64) - low) / ((high - low) or 1.0)
 
 
 def loss_curves(summary: Summary) -> Html:
-    """Draw the loss of every restart by epoch, the chosen one standing out."""
+    """Draw the loss of every restart by epoch, with the chosen restart highlighted."""
     losses, curves = summary.clusters.losses, summary.clusters.loss_curves
     if curves is None or curves.ndim != 2 or not np.isfinite(curves).any():
         return Html("")
@@ -187,7 +187,7 @@ def numbers_of_clusters(summary: Summary) -> Html:
 
 
 def relation_table(summary: Summary, level: int) -> Html:
-    """Tabulate which clusters the parts of another good number consist of."""
+    """Tabulate how the clusters of another good number are made up of the chosen ones."""
     assert summary.clusters.k_search is not None
     counts = summary.clusters.k_search.relation(summary.codes, level)
     rows: list[list[str]] = []
@@ -203,7 +203,7 @@ def relation_table(summary: Summary, level: int) -> Html:
 
 
 def confidence_histogram(summary: Summary) -> Html:
-    """Draw how many points the head is how sure about."""
+    """Draw a histogram of the head's confidence."""
     if summary.confidence is None:
         return Html("")
     counts, edges = np.histogram(summary.confidence, bins=BINS, range=(0, 1))
@@ -236,7 +236,7 @@ def bars(heights: NDArray[np.float64]) -> list[Html]:
 
 
 def cluster_sizes(summary: Summary) -> Html:
-    """Show the size of every cluster: a bar each, or where there are many, their profile and a list to unfold."""
+    """Show the size of every cluster: one bar per cluster, or for many clusters a profile and a list to unfold."""
     sizes = summary.sizes
     largest = int(sizes.max(initial=1))
     note = f"From {int(sizes.min(initial=largest)):,} to {largest:,} points a cluster."

@@ -54,7 +54,7 @@ def matrix_table(scores: Scores) -> Html:
 
 
 def matrix_cell(count: int, share: float, *, is_hit: bool) -> Html:
-    """Return a cell whose colour is the stronger the larger its share of the class."""
+    """Return a cell; the larger its share of the class, the stronger its colour."""
     strength = round(0.85 * share**0.6, 3)
     if not count:
         return element("td", "·", class_="none")
@@ -64,7 +64,7 @@ def matrix_cell(count: int, share: float, *, is_hit: bool) -> Html:
 
 
 def matrix_picture(scores: Scores) -> Html:
-    """Return a large matrix as a picture, a pixel a cell."""
+    """Return a large matrix as a picture with one pixel per cell."""
     shares = scores.confusion / scores.confusion.sum(axis=1, keepdims=True)
     shade = np.ceil(SHADES * shares**0.6).astype(np.intp)
     is_hit = np.eye(*scores.confusion.shape) > 0

@@ -11,7 +11,7 @@ __all__ = ["key_figures"]
 
 
 def key_figures(summary: Summary) -> Html:
-    """Return a tile for each figure that is known, the most telling first."""
+    """Return a tile for each known figure, the most important first."""
     scores, facts = summary.scores, summary.label_free
     judged: list[Html | None] = []
     if scores is not None:
@@ -37,7 +37,7 @@ def key_figures(summary: Summary) -> Html:
 
 
 def group(title: str, tiles: Sequence[Html | None]) -> Html:
-    """Return the tiles of a group that are known."""
+    """Return the tiles of the known figures of a group."""
     known = [entry for entry in tiles if entry is not None]
     return element("section", element("h2", title), element("ul", *known, class_="tiles")) if known else Html("")
 

@@ -1,4 +1,4 @@
-"""HTML from Python functions, with everything escaped that is not markup already."""
+"""HTML from Python functions; everything that is not yet markup is escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Html(str):
 
 
 def escape(text: str) -> str:
-    """Return text as it goes into a page: nothing in it is markup, and nothing changes how it is shown."""
+    """Return text that is safe in a page: without markup and without unprintable characters."""
     return html.escape(printable(text))
 
 
@@ -29,7 +29,7 @@ def element(tag: str, *children: str, **attributes: str | float | bool | None) -
     tag : str
         Its name.
     *children : str
-        Its contents: ``Html`` is taken as it is, other strings are escaped.
+        Its contents: ``Html`` is kept as it is, other strings are escaped.
     **attributes
         ``class_`` stands for ``class``, other underscores for hyphens; None and False are left out.
 
@@ -75,15 +75,15 @@ def facts_table(caption: str, facts: dict[str, str]) -> Html:
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """Return bytes as an address that needs no other file."""
+    """Return bytes as a data URL, which needs no other file."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage."""
+    """Format a share as a percentage."""
     return f"{100 * share:.1f}\N{NARROW NO-BREAK SPACE}%"
 
 
 def number(value: float) -> str:
-    """Write a number with four significant digits."""
+    """Format a number with four significant digits."""
     return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

@@ -25,7 +25,7 @@ from cceclust.version import __version__
 
 __all__ = ["write_report"]
 
-# The page needs no network and runs no script; this makes the browser hold it to that, whatever a label contains.
+# The page needs no network and runs no script; this makes the browser enforce it, whatever a label contains.
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -52,8 +52,8 @@ def write_report(
         The features that were clustered, for the silhouette and the paths of their images. By default they are looked
         for beside the clusters.
     images : str or Path, optional
-        The folder, or archive, that images are taken from; by default the folder of the clusters. Images elsewhere are
-        counted and not opened, wherever paths and links lead.
+        The folder or archive that images are read from; by default the folder of the clusters. Images elsewhere are
+        counted but never opened, wherever paths and links lead.
     full_paths : bool
         Show absolute paths of this machine, not only names.
 
@@ -121,7 +121,7 @@ def page(
 
 
 def in_one_sentence(summary: Summary) -> str:
-    """Sum the clustering up."""
+    """Summarise the clustering."""
     facts = summary.label_free
     sentence = f"{facts.n_samples:,} points in {facts.n_clusters:,} clusters"
     if facts.n_empty:
@@ -132,7 +132,7 @@ def in_one_sentence(summary: Summary) -> str:
 
 
 def warnings_of(summary: Summary) -> Html:
-    """Repeat what the fit warned of, and what was left out."""
+    """Repeat the warnings of the fit, and list what was left out."""
     diagnostics, facts = summary.clusters.diagnostics, summary.label_free
     listed = diagnostics.get("warnings")
     messages = [str(message) for message in listed] if isinstance(listed, list) else []
@@ -149,8 +149,8 @@ def warnings_of(summary: Summary) -> Html:
 
 
 def origins(clusters: Clusters, *, full_paths: bool) -> Html:
-    """Tabulate how the clustering came about."""
-    # Warnings stand on top of the page already, and the time taken is no part of the result.
+    """Tabulate how the clustering was made."""
+    # Warnings are already at the top of the page, and the running time is not part of the result.
     diagnostics = {name: value for name, value in clusters.diagnostics.items() if name not in ("warnings", "seconds")}
     groups = {"Parameters": clusters.parameters, "Diagnostics": diagnostics, "Provenance": clusters.provenance}
     if not full_paths:
@@ -168,7 +168,7 @@ def origins(clusters: Clusters, *, full_paths: bool) -> Html:
 
 
 def as_text(value: Any) -> str:
-    """Write a parameter as a person would."""
+    """Format a parameter for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

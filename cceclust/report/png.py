@@ -25,7 +25,7 @@ def encode_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
     """
     height, width = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, EIGHT_BITS, INDEXED, 0, 0, 0)
-    # Each line of pixels begins with the number of its filter: 0, none, which suits palettes best.
+    # Each line of pixels begins with the number of its filter; 0 means none, which suits palettes best.
     lines = np.zeros((height, width + 1), np.uint8)
     lines[:, 1:] = pixels
     return b"\x89PNG\r\n\x1a\n" + b"".join(

@@ -1,4 +1,4 @@
-"""The map: every point at its place among the first two principal components, coloured by cluster and by class."""
+"""The map: all points on the first two principal components, coloured by cluster and by class."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WIDTH, HEIGHT = 1120, 840
 MARGIN = 0.03
 MOST_POINTS = 100_000
 MOST_POINTS_OF_FEATURES = 10_000
-# Far smaller ones say no more about where a point lies, only stretch the map; larger limits draw streaks into it.
+# Far smaller probabilities only stretch the map without saying more about a point; larger limits draw streaks into it.
 SMALLEST_PROBABILITY = 1e-12
 OPACITY_LEVELS = 18
 MOST_NAMES = 40
-# Of a letter and of a line, as shares of the picture.
+# Width of a letter and height of a line, as fractions of the picture.
 LETTER_WIDTH, NAME_HEIGHT = 0.016, 0.05
 NAME_SHIFTS = (0.0, 0.05, -0.05, 0.1, -0.1, 0.15, -0.15)
 
@@ -41,7 +41,7 @@ class Projection:
     rows : ndarray of shape (n_points,)
         Which rows are shown.
     places : ndarray of shape (n_points, 2)
-        Where, from 0 to 1 in both directions, downwards.
+        Their coordinates, from 0 to 1; the second runs downwards.
     origin : str
         What was projected, in words.
     """
@@ -71,7 +71,7 @@ def point_map(summary: Summary, features: FeatureFile | None) -> Html:
 
 
 def project(summary: Summary, features: FeatureFile | None) -> Projection | None:
-    """Find places for the points: PCA of the head's logits, or else of the features."""
+    """Place the points by PCA of the head's logits, or of the features if there are no logits."""
     probabilities, n_rows = summary.clusters.probabilities, len(summary.codes)
     if probabilities is not None and probabilities.shape[1] > 1:
         rows = sample_rows(n_rows, MOST_POINTS)
@@ -104,7 +104,7 @@ def sample_rows(n_rows: int, most: int) -> NDArray[np.intp]:
 
 
 def to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Stretch places to the picture, a margin left, and upside down as pictures are."""
+    """Scale places to the picture with a margin, and flip them, since pictures count rows from the top."""
     low, extent = places.min(axis=0), np.ptp(places, axis=0)
     unit = (places - low) / np.where(extent > 0, extent, 1.0)
     unit[:, 1] = 1 - unit[:, 1]
@@ -141,13 +141,13 @@ def one_map(
 
 
 def name_places(places: NDArray[np.float64], codes: NDArray[np.intp], longest: int) -> list[tuple[int, float, float]]:
-    """Return where to write the names of the largest groups; one that finds no room stays unnamed."""
+    """Return where to write the names of the largest groups; a group without room gets no name."""
     present, sizes = np.unique(codes[codes >= 0], return_counts=True)
     width = LETTER_WIDTH * (longest + 2)
     named: list[tuple[int, float, float]] = []
     for code in present[np.argsort(-sizes, kind="stable")][:MOST_NAMES]:
         x, y = np.median(places[codes == code], axis=0)
-        # The nearest free height, if one is near; far from its points a name would mislead.
+        # Take the nearest free height only if it is close: far from its points a name would mislead.
         for shift in NAME_SHIFTS:
             if not any(abs(x - left) < width and abs(y + shift - top) < NAME_HEIGHT for _, left, top in named):
                 named.append((int(code), float(x), float(y + shift)))
@@ -156,7 +156,7 @@ def name_places(places: NDArray[np.float64], codes: NDArray[np.intp], longest: i
 
 
 def render(places: NDArray[np.float64], codes: NDArray[np.intp]) -> bytes:
-    """Draw points as a PNG on a transparent ground; each pixel has the colour of most of the points that touch it."""
+    """Draw points as a PNG on a transparent background; each pixel has the colour of most points that touch it."""
     colours = np.where(codes < 0, len(CLUSTER_COLOURS), codes % len(CLUSTER_COLOURS))
     centres = np.floor(places * (WIDTH, HEIGHT)).astype(np.intp)
     shifts, coverage = disc(len(places))
@@ -186,7 +186,7 @@ def disc(n_points: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
 
 
 def palette_with_opacities() -> NDArray[np.uint8]:
-    """Return transparent, then every colour from faint to opaque."""
+    """Return the palette: transparent, then every colour from faint to opaque."""
     levels = np.arange(1, OPACITY_LEVELS + 1) * 255 // OPACITY_LEVELS
     entries = [(*rgb(colour), level) for colour in (*CLUSTER_COLOURS, NO_CLUSTER_COLOUR) for level in levels]
     return np.array([(0, 0, 0, 0), *entries], np.uint8)

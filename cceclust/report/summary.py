@@ -1,4 +1,4 @@
-"""What all parts of the report need to know about a clustering, worked out once."""
+"""What all parts of the report need to know about a clustering, computed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Summary", "summarize"]
 
 @dataclass(frozen=True)
 class Summary:
-    """A clustering seen by its reader.
+    """A clustering prepared for the report.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Summary:
     classes : list of str or None
         The true class that each cluster stands for, empty for none; None without true labels.
     scores : Scores or None
-        The clustering judged by true labels.
+        Scores of the clustering against true labels.
     label_free : LabelFreeScores
-        The clustering judged without them.
+        Scores that need no true labels.
     """
 
     clusters: Clusters
@@ -51,7 +51,7 @@ class Summary:
     label_free: LabelFreeScores
 
     def title(self, position: int) -> str:
-        """Name a cluster together with the class it stands for."""
+        """Return the name of a cluster with the class it stands for."""
         stands_for = self.classes[position] if self.classes else ""
         return f"{self.names[position]} · {stands_for}" if stands_for else self.names[position]
 
@@ -63,7 +63,7 @@ class Summary:
 
 
 def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
-    """Work out what all parts of the report need."""
+    """Compute what all parts of the report need."""
     n_rows = len(clusters.labels)
     for name in ("true_labels", "paths"):
         column = getattr(clusters, name)
@@ -94,13 +94,13 @@ def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
 
 
 def cluster_codes(labels: NDArray[Any], n_clusters: int) -> tuple[list[int | str], NDArray[np.intp]]:
-    """Return all clusters and the position of each row's among them."""
+    """Return all clusters, and for each row the position of its cluster among them."""
     missing = is_missing(labels)
     values, positions = np.unique(labels[~missing], return_inverse=True)
     codes = np.full(len(labels), -1, np.intp)
     is_numbered = values.dtype.kind in "iu" and (not values.size or 0 <= values[0] <= values[-1] < n_clusters)
     if is_numbered:
-        # The head's clusters are numbered: those that no row chose are shown as well.
+        # The head numbers its clusters, so empty ones can be shown as well.
         codes[~missing] = labels[~missing]
         return list(range(n_clusters)), codes
     codes[~missing] = positions

@@ -1,4 +1,4 @@
-"""The images each cluster is surest and least sure about."""
+"""The images with the highest and lowest confidence in each cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cceclust.report.summary import Summary
 __all__ = ["ImageFinder", "thumbnails"]
 
 SIDE = 80
-# Smaller images, as of MNIST, are kept as they are and enlarged without blurring.
+# Smaller images, such as those of MNIST, are kept as they are and enlarged without blurring.
 SMALL_SIDE = 40
 MOST_CLUSTERS = 60
 MOST_IMAGES = 480
@@ -28,22 +28,22 @@ TRIES_FOR_AN_IMAGE = 3
 
 
 class ImageFinder:
-    """Finds images by the paths that a file holds, which somebody else may have written.
+    """Finds images by the paths in a file, which may come from somebody else.
 
-    Only regular files inside one folder are opened, wherever links lead: a report is meant to be shared, and must not
-    show what its reader was not given.
+    Only regular files inside one folder are opened, wherever links lead: a report is meant to be shared and must not
+    show files that its reader may not see.
 
     Parameters
     ----------
     root : Path
-        The folder, or the archive, that images are taken from.
+        The folder or archive that images are read from.
     bases : sequence of Path
-        The folders that relative paths may count from.
+        The folders that paths may be relative to.
 
     Attributes
     ----------
     n_outside : int
-        How many images were asked for and not opened because they lie elsewhere.
+        Number of images that were not opened because they lie outside `root`.
     """
 
     def __init__(self, root: Path, bases: Sequence[Path] = ()) -> None:
@@ -64,14 +64,14 @@ class ImageFinder:
                 is_outside = is_outside or file is not None
         except MissingExtraError:
             raise
-        # ValueError: a path with a null byte is none; RuntimeError: links that lead to themselves.
+        # ValueError: the path has a null byte; RuntimeError: links that lead to themselves.
         except (FileError, OSError, ValueError, RuntimeError):
             return None
         self.n_outside += is_outside
         return None
 
     def _read_member(self, archive: Path, place: Path) -> NDArray[np.uint8] | None:
-        # Nothing but an archive: a list of paths would lead out of the folder again.
+        # Only archives: a list of paths could lead out of the folder again.
         if archive.suffix.lower() not in (".zip", ".tar"):
             return None
         if archive not in self._archives:
@@ -115,7 +115,7 @@ def thumbnails(summary: Summary, finder: ImageFinder) -> Html:
 
 
 def images_a_row(n_clusters: int) -> int:
-    """Return how many images of each kind a cluster may show, so that the page stays small."""
+    """Return the number of images of each kind per cluster that keeps the page small."""
     return max(3, min(MOST_IMAGES_A_ROW, MOST_IMAGES // (2 * max(1, n_clusters))))
 
 
@@ -138,7 +138,7 @@ def cluster_images(summary: Summary, position: int, finder: ImageFinder, n_image
 
 
 def strip(kind: str, summary: Summary, rows: Iterable[int], finder: ImageFinder, n_images: int) -> Html:
-    """Return a row of images with what kind they are."""
+    """Return a row of images under a heading for their kind."""
     images = list(first_images(summary, rows, finder, n_images))
     if not images:
         return Html("")
@@ -146,7 +146,7 @@ def strip(kind: str, summary: Summary, rows: Iterable[int], finder: ImageFinder,
 
 
 def first_images(summary: Summary, rows: Iterable[int], finder: ImageFinder, n_images: int) -> Iterator[Html]:
-    """Yield the first images that can be opened, without trying for long."""
+    """Yield the first images that can be opened, and give up after a few failures."""
     paths = summary.clusters.paths
     assert paths is not None, "without paths there is nothing to show"
     remaining = n_images

@@ -1,4 +1,4 @@
-"""All that needs torch: losses as modules, EM on the device, networks, features of images, deep clustering."""
+"""Everything that needs torch: losses as modules, EM on the device, networks, features of images, deep clustering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cceclust.torch.networks import build_network
     from cceclust.torch.resnet import resnet18, resnet50
 
-# Imported when first used: the processes that decode images for `extract` need none of the training.
+# Imported on first use: the processes that decode images for `extract` do not need the training code.
 HOMES = {
     "CollisionCrossEntropy": "cceclust.torch.losses",
     "DeepTrainer": "cceclust.torch.deep",

@@ -15,14 +15,14 @@ __all__ = ["AUGMENTATIONS", "make_augmentation"]
 def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor], Tensor]:
     """Return a function that turns images (n, n_channels, size, size), from 0 to 1, into views of them.
 
-    Every call draws new views from torch's global random numbers.
+    Every call draws new views with torch's global random numbers.
 
     Parameters
     ----------
     kind : {"digits", "photos"}
-        ``digits`` moves, turns, scales and slants; ``photos`` crops, mirrors and, if there are any, changes colours.
+        ``digits`` shifts, rotates, scales and shears; ``photos`` crops, flips and, for RGB, changes colours.
     size : int
-        Side of the images.
+        Side length of the images.
     n_channels : int
         1 or 3.
 
@@ -44,12 +44,12 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
 
 
 def digits(kornia: Any, size: int, n_channels: int) -> Any:
-    """Move, turn, scale and slant: what leaves a written sign the same sign."""
+    """Shift, rotate, scale and shear: changes that keep a written digit or letter the same."""
     return kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
 
 
 def photos(kornia: Any, size: int, n_channels: int) -> Any:
-    """Crop, mirror and change colours: what leaves an object the same object."""
+    """Crop, flip and change colours: changes that keep an object the same."""
     steps = [
         # Resampling cuts all crops of a batch at once.
         kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample"),

@@ -1,4 +1,4 @@
-"""Supervised training of a network against soft labels, by any loss of logits and targets."""
+"""Supervised training of a network on soft labels, with any loss of logits and targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cceclust.validation import check_positive
 
 __all__ = ["LOSSES", "predict_classes", "soft_targets", "standard_resnet18", "train_classifier"]
 
-# Means over samples of the losses that Figure 2 compares, of logits and soft targets (n, n_classes) both.
+# The losses that Figure 2 compares, averaged over samples; logits and soft targets are both (n, n_classes).
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cce": lambda logits, targets: collision_cross_entropy(logits, targets).mean(),
     "ce": nn.functional.cross_entropy,
@@ -36,7 +36,7 @@ def standard_resnet18(n_classes: int, mean: list[float], deviation: list[float],
 
 
 def soft_targets(labels: NDArray[Any], n_classes: int, noise: float) -> Tensor:
-    """Return η·u + (1 − η)·label (n, n_classes) for labels of which a part η, the noise, is random.
+    """Return η·u + (1 − η)·label (n, n_classes) for labels of which a fraction η, the noise, is random.
 
     Examples
     --------
@@ -59,28 +59,28 @@ def train_classifier(
     device: str = "auto",
     seed: int = 0,
 ) -> None:
-    """Train a network by Adam.
+    """Train a network with Adam.
 
-    When all epochs are done, batch norms take their statistics anew from the trained network.
+    After the last epoch, the statistics of batch norms are computed again with the trained network.
 
     Parameters
     ----------
     network : nn.Module
         Maps images to logits (n, n_classes). Its weights are changed.
     images : tensor (n, …)
-        What the network takes; uint8 is divided by 255.
+        Input of the network; uint8 is divided by 255.
     targets : tensor (n, n_classes)
         Soft labels.
     loss : callable
-        Of logits and targets; see :data:`LOSSES`.
+        Function of logits and targets; see :data:`LOSSES`.
     n_epochs, batch_size : int
-        How often each image is seen, and how many at once, at most.
+        Number of passes over all images, and maximum number of images per batch.
     learning_rate : float
-        Adam's.
+        Learning rate of Adam.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
-        Decides the batches.
+        Seed of the order of the batches.
 
     Examples
     --------

@@ -25,16 +25,16 @@ from cceclust.validation import check_non_negative, check_positive
 __all__ = ["DeepTrainer", "EpochMetrics"]
 
 PREDICTION_BATCH = 500
-# Batches that tell what batch norms see.
+# Number of batches for the statistics of batch norms.
 SETTLING_BATCHES = 40
 
 
 @dataclass(frozen=True)
 class EpochMetrics:
-    """How an epoch went. All but the speed is the same in every run with the same seed on the same machine.
+    """Metrics of an epoch. All except the speed are the same in every run with the same seed on the same machine.
 
-    The clusters' sizes and the scores come from the predictions that were made while training, which cost nothing: each
-    image as the network saw it at that step.
+    Cluster sizes and scores come from the predictions made during training, which cost nothing extra: each
+    image as the network predicted it at that step.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class EpochMetrics:
     loss : float
         Mean loss of its batches.
     parts : dict of float
-        Mean of everything that the objective reports of its loss.
+        Mean of each part of the loss that the objective reports.
     cluster_entropy : float
-        Entropy of the clusters' sizes divided by its maximum: 1 when all are equally large, 0 when all is one.
+        Entropy of the clusters' sizes divided by its maximum: 1 for equal sizes, 0 for a single cluster.
     accuracy, nmi, ari : float or None
-        Against the true labels, if there are any, which nothing else uses.
+        Scores against the true labels, if there are any; nothing else uses these labels.
     images_per_second : float
-        Images, each with its view, that were trained on in a second.
+        Number of images, each with its view, trained on per second.
     """
 
     epoch: int
@@ -66,9 +66,9 @@ class DeepTrainer:
     """Train a network to cluster images.
 
     Each step takes a batch, makes one augmented view of every image, and gives the logits of both to the objective;
-    both go through the network together, so that batch norms see them as one batch. When all epochs are done, the
-    statistics that batch norms predict with are taken anew from the trained network: those gathered on the way lag
-    behind its weights.
+    both go through the network together, so that batch norms see them as one batch. After the last epoch, the
+    statistics that batch norms use for prediction are computed again with the trained network: those collected before
+    lag behind its weights.
 
     Parameters
     ----------
@@ -77,26 +77,26 @@ class DeepTrainer:
     augmentation : callable
         Maps a batch of images on the device to a view of each. Random numbers must be torch's.
     objective : str or Objective
-        A name in :data:`cceclust.torch.objectives.OBJECTIVES`, or an object.
+        A name in :data:`cceclust.torch.objectives.OBJECTIVES`, or an :class:`Objective`.
     learning_rate, weight_decay : float
-        Adam's; the weight decay is its L2 term.
+        Parameters of Adam; the weight decay is its L2 term.
     head_learning_rate : float, optional
-        For the parameters of ``network.head``, if it shall differ.
+        Learning rate of the parameters of ``network.head``, if it should differ.
     batch_size : int
-        Images a step at most. All batches of an epoch are equally large, give or take one image.
+        Images per batch, at most. The batches of an epoch differ in size by one image at most.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
-        Decides the batches and the views.
+        Seed of the batches and the views.
     **parameters
-        Those of an objective that is given by name.
+        Parameters of an objective that is given by name.
 
     Attributes
     ----------
     history : list of EpochMetrics
-        One an epoch so far.
+        One entry per epoch so far.
     neighbors : tensor (n, n_neighbors) of int32, or None
-        For objectives that compare neighbours: the nearest images by the features that training began with.
+        For objectives that compare neighbours: the nearest images by the features at the start of training.
 
     Examples
     --------
@@ -156,18 +156,18 @@ class DeepTrainer:
         Parameters
         ----------
         images : tensor (n, …)
-            What the network takes; uint8 is divided by 255. They may lie on another device.
+            Input of the network; uint8 is divided by 255. They may be on another device.
         n_epochs : int
-            Those that this trainer has done before count.
+            Total number of epochs, including those that this trainer has already done.
         labels : ndarray of shape (n,), optional
             True labels, for the metrics only.
         given : ndarray of shape (n,), optional
             The cluster that each image is known to belong to, −1 where it is not known. Shannon's cross-entropy of
             views of these images is added to the objective in every step (Table 5 of the paper).
         on_step : callable, optional
-            Told before the first and after each step how many steps are done and how many there are, in all epochs.
+            Called before the first and after each step with the number of steps done and the number of all steps.
         on_epoch : callable, optional
-            Told after each epoch how it went.
+            Called after each epoch with its metrics.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class DeepTrainer:
                 labelled = None if given is None else self._draw_labelled(images, given)
                 parts, logits = self.train_step(batch, labelled, self._draw_neighbors(images, rows))
                 n_clusters = logits.shape[1]
-                # Nothing here waits for the device; the sums are looked at when the epoch is over.
+                # Nothing here waits for the device; the sums are read when the epoch is over.
                 found[rows.to(self.device)] = logits.argmax(dim=1)
                 for name, value in parts.items():
                     totals[name] = totals.get(name, 0) + value.detach() * (len(rows) / n_images)
@@ -241,7 +241,7 @@ class DeepTrainer:
 
     def _draw_labelled(self, images: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
         """Return labelled images, at most as many as a batch holds, as network input, and their clusters."""
-        # A batch alone holds few of them, if few are labelled: their gradient would be mostly noise.
+        # If few images are labelled, a batch holds very few of them, and their gradient would be mostly noise.
         known = torch.nonzero(given >= 0).flatten()
         drawn = known[torch.randperm(len(known))[: self.batch_size]]
         return as_input(images[drawn.to(images.device)], self.device), given[drawn].to(self.device)
@@ -263,9 +263,9 @@ class DeepTrainer:
         batch : tensor (n, …)
             Images.
         labelled : (tensor (m, …), tensor (m,)), optional
-            Images whose cluster is known, and which it is.
+            Images whose cluster is known, and their clusters.
         seen : tensor (n, …), optional
-            Images to make views of; those of the batch by default.
+            Images to make views of; by default those of the batch.
         """
         view = self.objective.make_view(self.network, batch if seen is None else seen, self.augmentation)
         if view.shape != batch.shape:
@@ -274,7 +274,7 @@ class DeepTrainer:
             )
         inputs = [batch, view]
         if labelled is not None:
-            # In the same pass, because batch norm would make too much of a few images on their own.
+            # In the same pass, because batch norm statistics of a few images alone would be poor.
             inputs.append(self.augmentation(labelled[0]))
         sizes = [len(images) for images in inputs]
         outputs = check_logits(self.network(torch.cat(inputs)), sum(sizes))
@@ -290,7 +290,7 @@ class DeepTrainer:
 
     @torch.no_grad()
     def _settle_batch_norms(self, images: Tensor, n_steps: int) -> None:
-        """Average the statistics of batch norms over batches like those of an epoch, with the weights as they are."""
+        """Average the statistics of batch norms over batches like those of an epoch, with fixed weights."""
         norms = [
             module
             for module in self.network.modules()
@@ -303,7 +303,7 @@ class DeepTrainer:
         for norm in norms:
             norm.reset_running_stats()
             norm.train()
-            # None stands for the plain average.
+            # None means the plain average.
             norm.momentum = None
         # Epochs count from 1, so the random numbers of epoch 0 are free.
         with seeded(self.seed, 0, self.device), exact_convolutions():
@@ -323,7 +323,7 @@ class DeepTrainer:
         return labels
 
     def features(self, images: Tensor) -> NDArray[np.float32]:
-        """Return what the head sees (n, n_features); the network must have a method ``features``."""
+        """Return the input of the head (n, n_features); the network must have a method ``features``."""
         compute: Any = getattr(self.network, "features", None)
         if compute is None:
             raise InputError(f"{type(self.network).__name__} has no method 'features'")
@@ -336,7 +336,7 @@ class DeepTrainer:
         return torch.cat(batches).numpy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that is needed to go on after the last whole epoch."""
+        """Return everything needed to resume after the last complete epoch."""
         return {
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -345,7 +345,7 @@ class DeepTrainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where :meth:`state_dict` was taken."""
+        """Resume from a :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
@@ -353,13 +353,13 @@ class DeepTrainer:
 
 
 def check_at_least_one(value: int, name: str) -> None:
-    """Refuse what is not a whole number above 0."""
+    """Refuse anything but whole numbers above 0."""
     if not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:
-    """Give the head a learning rate of its own."""
+    """Give the head its own learning rate."""
     if head_rate is None or head_rate == rate:
         return [{"params": list(network.parameters())}]
     check_positive(head_rate, "head_learning_rate")
@@ -372,13 +372,13 @@ def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -
 
 
 def as_input(images: Tensor, device: torch.device) -> Tensor:
-    """Move images to the device, and bytes into the range from 0 to 1."""
+    """Move images to the device, and scale bytes to the range from 0 to 1."""
     images = images.to(device, non_blocking=True)
     return images.float() / 255 if images.dtype == torch.uint8 else images
 
 
 def check_logits(logits: Any, n_images: int) -> Tensor:
-    """Raise unless a network returned one row of logits an image, and enough images for all clusters."""
+    """Raise unless a network returned one row of logits per image, and there are enough images for all clusters."""
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != n_images:
         came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise InputError(f"the network returns {came} for {n_images} images; expected ({n_images}, n_clusters)")
@@ -387,13 +387,13 @@ def check_logits(logits: Any, n_images: int) -> Tensor:
             f"{logits.shape[1]} clusters, but only {n_images // 2} images a batch, which is to hold all clusters; "
             "raise the batch size, or ask for fewer clusters"
         )
-    # Autocast may have made them half precision, in which pseudo-labels cannot be found.
+    # Autocast may have made them half precision, which is too coarse to find pseudo-labels.
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 @contextmanager
 def seeded(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
-    """Make torch's random numbers those of this epoch, and leave the caller's as they were."""
+    """Seed torch's random numbers for this epoch, and restore the caller's state afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]))
         yield
@@ -401,6 +401,6 @@ def seeded(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def exact_convolutions() -> Iterator[None]:
-    """Make the GPU's convolutions the same every time."""
+    """Make the convolutions on a GPU deterministic."""
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True):
         yield

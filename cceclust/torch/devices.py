@@ -10,7 +10,7 @@ __all__ = ["resolve_device"]
 
 
 def resolve_device(name: str = "auto") -> torch.device:
-    """Return the device of that name: ``auto`` takes CUDA or MPS where there is one, the CPU otherwise.
+    """Return the device of the given name: ``auto`` takes CUDA or MPS where available, otherwise the CPU.
 
     Examples
     --------

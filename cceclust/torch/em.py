@@ -1,6 +1,6 @@
 """EM for the pseudo-labels of L_CCE+ on torch's devices; the mathematics is in :mod:`cceclust.pseudo_labels.em`.
 
-A fixed number of iterations and of Newton's steps: nothing waits for a value to come back from the device.
+The numbers of iterations and of Newton steps are fixed, so nothing waits for a value from the device.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from torch import Tensor
 
 __all__ = ["estimate_pseudo_labels"]
 
-# Two or three are usual, since each iteration starts from the root of the one before; extreme probabilities take more.
+# Two or three are usually enough, since each iteration starts from the last root; extreme probabilities need more.
 NEWTON_STEPS = 8
 
 
@@ -48,7 +48,7 @@ def estimate_pseudo_labels(
     return labels
 
 
-# One operation in the eyes of torch.compile, which would otherwise spend minutes on the unrolled iterations.
+# A single operation for torch.compile, which would otherwise spend minutes on the unrolled iterations.
 @torch.library.custom_op(
     "cceclust::em",
     mutates_args=(),
@@ -57,7 +57,7 @@ def estimate_pseudo_labels(
 def _em(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
-    # Zeros, which EM could not leave, are lifted where the prior is positive.
+    # EM could never leave zeros, so they are raised where the prior is positive.
     floor = smallest**0.6 * (pull > 0).to(probabilities)
     largest = probabilities.amax(dim=1, keepdim=True)
     gap = (largest - probabilities) / largest
@@ -76,7 +76,7 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) ->
             delta = torch.maximum(_newton_step(coefficient, gap, reach, delta), bound)
         labels = coefficient / (delta + gap * (reach - delta))
         total = labels.sum(dim=1, keepdim=True)
-        # Without a root, the largest classes take what is missing to 1.
+        # Without a root, the largest classes take the rest of the sum up to 1.
         rootless = (total < 1) & (delta <= bound)
         missing = torch.where(rootless, (1 - total) / ties, 0.0)
         labels = labels / torch.where(rootless, 1.0, total) + missing * is_largest

@@ -1,4 +1,4 @@
-"""Features of images from a frozen network: decoding ahead of it, writing behind it, and nothing done twice."""
+"""Features of images from a frozen network; decoding and writing run in parallel with it, and no work is done twice."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ __all__ = ["Extraction", "extract_features", "usual_workers"]
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FEATURE_TYPES = ("float32", "float16")
-# Batches that may wait to be written, so that a slow disk slows the network down instead of filling the memory.
+# Number of batches that may wait to be written: a slow disk slows the network down instead of filling the memory.
 BATCHES_TO_WRITE = 2
 LARGE_MEMORY = 8 << 30
 
 
 @dataclass
 class Extraction:
-    """What an extraction has done.
+    """The result of an extraction.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Extraction:
     n_classes : int or None
         Number of distinct labels; None without labels.
     n_resumed : int
-        Images that earlier runs had done: all of them if there was nothing left to do.
+        Number of images that earlier runs had done; all of them if there was nothing left to do.
     skipped : list of str
         The images that could not be read, and why.
     """
@@ -92,8 +92,8 @@ def extract_features(
 ) -> Extraction:
     """Write the features of images to a feature file.
 
-    A run that was stopped, even killed, goes on where it was when it is repeated, and ends with the same file, bit by
-    bit, as if it had not been stopped. A run that is complete is not repeated.
+    A run that was stopped or killed continues where it stopped when it is repeated, and ends with the same file, bit by
+    bit, as without the stop. A complete run is not repeated.
 
     Parameters
     ----------
@@ -104,28 +104,28 @@ def extract_features(
     backbone, weights, trust
         See :func:`cceclust.torch.weights.load_backbone`.
     size : int
-        Side of the network's input in pixels.
+        Side length of the network's input in pixels.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     precision : {"auto", "float32", "bfloat16", "float16"}
-        What the network computes in; ``auto`` is float32 on the CPU and the faster half precision on a GPU.
+        Precision of the network; ``auto`` is float32 on the CPU and the faster half precision on a GPU.
     batch_size : int, optional
         Images in a batch; by default chosen for the device.
     workers : int
-        Processes that decode images ahead of the network; with 0 it waits for each batch. Does not change the result.
-        A script that uses workers must be importable: keep its work under ``if __name__ == "__main__":``.
+        Number of processes that decode images in advance; with 0 the network waits for each batch. Same result.
+        A script that uses workers must be importable: put its code under ``if __name__ == "__main__":``.
     dtype : {"float32", "float16"}
         Type of the features in the file.
     on_error : {"skip", "fail"}
-        Leave out images that cannot be read and list them, or stop at the first.
+        Leave out images that cannot be read and list them, or stop at the first one.
     restart : bool
-        Start over instead of going on with, or keeping, what earlier runs did.
+        Start over instead of continuing, or keeping, the work of earlier runs.
     force : bool
         Overwrite a file that was made from something else.
     full_paths : bool
-        Keep the absolute path of the images in the file, not only its last name.
+        Keep the absolute path of the images in the file, not only its last part.
     progress : callable, optional
-        Called with the number of images done and of all images: at the start and after every batch.
+        Called with the number of images done and the number of all images, at the start and after every batch.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def extract_features(
     place = resolve_device(device)
     check_options(target, size=size, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error)
     inputs = [*images.files, *(source for source in (backbone, weights) if source is not None)]
-    # Whether the target may be replaced is known only when its settings are.
+    # Whether the target may be replaced depends on its settings, which are not known yet.
     with claiming([target], inputs=inputs, force=True):
         network = load_backbone(backbone, weights, place, trust=trust)
         if network.size not in (None, size):
@@ -186,7 +186,7 @@ def extract_features(
 
 
 def as_utf8(name: str) -> str:
-    """Replace what is no UTF-8 in the name of a file, which HDF5 attributes do not take."""
+    """Replace the bytes of a file name that are not UTF-8, which HDF5 attributes do not accept."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
@@ -204,20 +204,20 @@ def check_options(target: Path, *, size: int, batch_size: int | None, workers: i
 def usual_batch_size(device: torch.device) -> int:
     """Return a batch size that keeps the device busy and fits into its memory."""
     if device.type == "cuda":
-        # Of all memory, not of what is free just now: a run that goes on later must make the same batches.
+        # From the total memory, not from what is free now: a resumed run must make the same batches.
         return 256 if torch.cuda.get_device_properties(device).total_memory >= LARGE_MEMORY else 64
     return 64 if device.type == "mps" else 32
 
 
 def usual_precision(device: torch.device) -> str:
-    """Return the fastest precision that features bear."""
+    """Return the fastest precision that is good enough for features."""
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
     return "float16" if device.type == "mps" else "float32"
 
 
 def usual_workers(device: str, n_images: int) -> int:
-    """Return how many decoding processes serve the device well; none are worth starting for a few images."""
+    """Return how many decoding processes suit the device; 0 for a few images."""
     place = resolve_device(device)
     if n_images <= 4 * usual_batch_size(place):
         return 0
@@ -232,7 +232,7 @@ class ImageBatch(NamedTuple):
 
 
 class ImageBatches(Dataset[ImageBatch]):
-    """Batches of decoded and resized images: always the same ones, wherever a run begins."""
+    """Batches of decoded and resized images, the same ones wherever a run resumes."""
 
     def __init__(self, images: ImageCollection, size: int, batch_size: int, *, first_image: int = 0) -> None:
         self.images = images
@@ -313,7 +313,7 @@ def compute_features(network: Backbone, pixels: Tensor, precision: torch.dtype) 
     ):
         x = normalize(pixels)
         if network.batch_size is not None:
-            # An exported network with a fixed batch size: fill the last batch up.
+            # An exported network may have a fixed batch size: fill up the last batch.
             x = torch.cat([x, x.new_zeros(network.batch_size - n_images, *x.shape[1:])])
         features: Any = network.network(x)
         if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(x):
@@ -338,7 +338,7 @@ def write_batch(journal: ExtractionJournal, features: Tensor, skipped: list[tupl
 
 
 def outcome(target: Path, images: ImageCollection, *, n_resumed: int) -> Extraction:
-    """Read from the file what was done."""
+    """Read the result of a complete extraction from its file."""
     with open_features(target) as features:
         return Extraction(
             target=str(target),

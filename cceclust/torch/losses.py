@@ -34,7 +34,7 @@ def collision_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     if not targets.is_floating_point():
         return -log_sigma.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     targets = targets.to(log_sigma)
-    # Relative to the largest probability that y can meet, the sum has a term of exactly y_k and cannot vanish.
+    # Divided by the largest probability where y > 0, the sum has a term of exactly y_k and cannot vanish.
     log_largest = log_sigma.detach().masked_fill(targets == 0, -torch.inf).amax(dim=-1, keepdim=True)
     collision = (targets * (log_sigma - log_largest).clamp_max(0).exp()).sum(dim=-1)
     return -collision.log() - log_largest.squeeze(-1)
@@ -46,7 +46,7 @@ class CollisionCrossEntropy(nn.Module):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What to do with the losses of the samples.
+        How to combine the losses of the samples.
 
     Examples
     --------
@@ -73,17 +73,17 @@ class CollisionCrossEntropy(nn.Module):
 class SelfLabelingLoss(nn.Module):
     """L_CCE+ = mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11), with the pseudo-labels y found by EM in every call.
 
-    No gradient flows into y (Algorithm 2). Further views of the same samples are taught by the first one's
-    pseudo-labels: each adds its mean of H₂(y, σ_view), weighted.
+    No gradient flows into y (Algorithm 2). Further views of the same samples share the pseudo-labels of the
+    first: each adds its weighted mean of H₂(y, σ_view).
 
     Parameters
     ----------
     fairness : float
-        λ; the paper has 100.
+        λ; the paper uses 100.
     prior : sequence of n_clusters numbers, optional
         u; uniform by default.
     max_iter : int
-        EM iterations in every call.
+        EM iterations per call.
     view_weight : float
         Weight of the mean over the further views.
 
@@ -124,7 +124,7 @@ class SelfLabelingLoss(nn.Module):
 
     @torch.no_grad()
     def pseudo_labels(self, logits: Tensor) -> Tensor:
-        """Return the pseudo-labels (n_samples, n_clusters) that teach these logits."""
+        """Return the pseudo-labels (n_samples, n_clusters) for these logits."""
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         return estimate_pseudo_labels(

@@ -1,4 +1,4 @@
-"""The networks of ``cceclust deep``: a backbone, a linear head, and what images they take."""
+"""The networks of ``cceclust deep``: a backbone, a linear head, and the images they accept."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cceclust.torch.vgg import COLUMNS, VGG4
 
 __all__ = ["NETWORKS", "ClusterNetwork", "Standardize", "build_network", "choose_network"]
 
-# Larger images than these are taken for the next size up.
+# Images larger than this use the network for the next size.
 LARGEST_GREY = 30
 LARGEST_FOR_32 = 64
-# What the widths of the small forms of VGG-4 are divided by.
+# The widths of the small variants of VGG-4 are divided by this.
 NARROWING = 8
 
 
 class Standardize(nn.Module):
     """Subtract each channel's mean and divide by its standard deviation.
 
-    Both are buffers, so that a network takes images as they are wherever it goes.
+    Both are buffers and saved with the network, which therefore always takes raw images.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class ClusterNetwork(nn.Module):
     n_features, n_clusters : int
         Sizes of the head.
     standardize : nn.Module, optional
-        Applied to the images first.
+        Applied to the images before the backbone.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ClusterNetwork(nn.Module):
 
 
 class Form(NamedTuple):
-    """What a network takes, and how its backbone is built."""
+    """The input of a network, and how its backbone is built."""
 
     size: int
     n_channels: int
@@ -106,12 +106,12 @@ def build_network(
     Parameters
     ----------
     name : {"vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", …, "resnet18-32", "resnet18-96"}
-        The network and the side of its images: grey ones for ``vgg4-28``, RGB for the others. The small forms have an
+        The network and the size of its images: grey for ``vgg4-28``, RGB for the others. The small variants have an
         eighth of the widths.
     n_clusters : int
         Number of clusters.
     mean, deviation : sequence of n_channels numbers, optional
-        Of each channel, to standardise images by.
+        Mean and deviation of each channel, to standardise images with.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def build_network(
 
 
 def choose_network(name: str, size: int, *, is_grey: bool) -> str:
-    """Return the network for images of that size: VGG-4 for ``auto``, and the right form of ``resnet18``.
+    """Return the network for images of this size: VGG-4 for ``auto``, and the right variant of ``resnet18``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whole collections of small images as one tensor, cut and scaled to what a network takes."""
+"""Whole collections of small images as one tensor, cropped and scaled to the input size of a network."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cceclust.files.images import ImageCollection
 
 __all__ = ["LoadedImages", "fit_to_square", "load_pixels", "look_at"]
 
-# Enough images to tell how large and how colourful a collection is.
+# Number of images that is enough to know the size and the colours of a collection.
 N_LOOKED_AT = 100
-# ITU-R BT.601, as Pillow has it.
+# ITU-R BT.601, as in Pillow.
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 
 
@@ -27,7 +27,7 @@ class LoadedImages:
     Attributes
     ----------
     pixels : tensor (n, n_channels, size, size) of uint8
-        Those that could be read.
+        The images that could be read.
     kept : ndarray of int
         Their numbers in the collection.
     skipped : list of str
@@ -62,7 +62,7 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
     images : ImageCollection
         See :func:`cceclust.files.images.open_images`.
     size : int
-        Side of the squares that they are cut and scaled to.
+        Side length of the squares that they are cropped and scaled to.
     n_channels : int
         3 for RGB, 1 for luminance.
 
@@ -90,7 +90,7 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
 
 
 def fit_to_square(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Cut the largest square out of the middle of an RGB image, and scale it.
+    """Crop the largest square in the middle of an RGB image, and scale it.
 
     Examples
     --------

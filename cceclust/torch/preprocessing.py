@@ -1,4 +1,4 @@
-"""From decoded images to what an ImageNet network expects, as ImageNet evaluation does it."""
+"""From decoded images to the input of an ImageNet network, as in ImageNet evaluation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 __all__ = ["describe_preprocessing", "normalize", "resize_and_crop"]
 
-# Evaluation shows networks the middle 224 of 256 pixels.
+# ImageNet evaluation uses the middle 224 of 256 pixels.
 RESIZED_TO_CROPPED = 256 / 224
 MEAN = (0.485, 0.456, 0.406)
 STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 
 
 def describe_preprocessing(size: int) -> str:
-    """Put the preprocessing into words, for a file's provenance."""
+    """Describe the preprocessing in words, for the provenance of a file."""
     return (
         f"RGB; short side to {round(size * RESIZED_TO_CROPPED)} px (images smaller than {size} px: to {size} px), "
         f"bilinear with antialiasing; centre crop of {size} px; ImageNet mean and standard deviation"
@@ -31,7 +31,7 @@ def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     image : ndarray of shape (height, width, 3), uint8
         RGB.
     size : int
-        Side of the result. The short side becomes 256/224 of it, or just ``size`` if the image is smaller than that.
+        Size of the result. The short side becomes 256/224 of it, or just ``size`` if the image is smaller than that.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     >>> resize_and_crop(np.zeros((300, 500, 3), np.uint8), 224).shape
     (224, 224, 3)
     """
-    # Whoever uses the losses alone does not need Pillow.
+    # Imported here, so that the losses alone do not need Pillow.
     from PIL import Image
 
     height, width = image.shape[:2]
@@ -52,7 +52,7 @@ def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     resized = size if short < size else round(size * RESIZED_TO_CROPPED)
     left, right = kept_part(width, width * resized // short, size)
     top, bottom = kept_part(height, height * resized // short, size)
-    # Only what the crop keeps is computed: sooner, and a very long image does not become huge.
+    # Only the crop is computed: this is faster, and a very long image does not become huge.
     kept = Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom))
     return np.asarray(kept)
 

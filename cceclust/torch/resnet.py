@@ -16,7 +16,7 @@ IMAGENET_CLASSES = 1000
 
 
 def convolution(n_in: int, n_out: int, size: int, stride: int = 1) -> nn.Conv2d:
-    """Return a square convolution that keeps the image's size, but for its stride."""
+    """Return a square convolution that keeps the size of the image if its stride is 1."""
     return nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
 
 
@@ -72,7 +72,7 @@ class Bottleneck(nn.Module):
 
 
 class BottleneckV1(Bottleneck):
-    """The paper's bottleneck, which strides in its first convolution; torchvision's ("v1.5") does in its second."""
+    """The paper's bottleneck, with the stride in its first convolution; torchvision's ("v1.5") has it in the second."""
 
     strides_early = True
 
@@ -85,7 +85,7 @@ class ResNet(nn.Module):
     block : type
         The residual block.
     depths : sequence of 4 ints
-        Blocks a stage.
+        Number of blocks per stage.
     n_classes : int or None
         Outputs of the linear layer ``fc``; None leaves it out, so that the network returns pooled features.
     """
@@ -164,7 +164,7 @@ def resnet50(n_classes: int | None = IMAGENET_CLASSES, *, v1: bool = False) -> R
 
 
 def fuse_batch_norms(network: ResNet) -> ResNet:
-    """Fold every batch norm into the convolution before it, in place: the same outputs in evaluation, sooner."""
+    """Fold every batch norm into the convolution before it, in place: the same outputs in evaluation, but faster."""
     network.eval()
     pairs = {"conv1": "bn1", "conv2": "bn2", "conv3": "bn3", "0": "1"}
     for module in list(network.modules()):

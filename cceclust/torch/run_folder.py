@@ -1,15 +1,15 @@
-"""A training run as a folder: what it was told, how it went, and what came out of it.
+"""A training run as a folder: its settings, its metrics and its results.
 
 ::
 
-    config.json        all settings; a run that goes on must have the same
+    config.json        all settings; a resumed run must have the same
     metrics.jsonl      a line for each epoch
-    checkpoint.pt      the state after the last whole epoch
+    checkpoint.pt      the state after the last complete epoch
     model.safetensors  the trained network
     clusters.h5        the cluster of every image, as ``cceclust fit`` writes them
-    features.h5        on request, what the head sees of every image
+    features.h5        on request, the input of the head for every image
 
-Each file is written beside its place and renamed, so a kill leaves none of them half-written.
+Each file is written under another name and renamed, so a kill leaves none of them half-written.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class RunFolder:
     def opened(
         self, config: Mapping[str, Any], *, inputs: Sequence[str | Path] = (), resume: bool, force: bool
     ) -> Iterator[None]:
-        """Begin a run with this configuration, or go on with it; no other process may do so meanwhile.
+        """Begin or resume a run with this configuration; no other process may do so meanwhile.
 
         Parameters
         ----------
         config : mapping
-            All that the result depends on.
+            Everything that the result depends on.
         inputs : sequence of str or Path
-            The files that are read; none of them may be one of the run's.
+            The files that are read; none of them may be a file of the run.
         resume, force : bool
-            Go on with what is there; start over. Without either, nothing may be there.
+            Resume an existing run; start over. With neither, the folder must not hold a run.
         """
         self._refuse_other_folders()
         refuse_inputs(self.files, inputs)
@@ -90,7 +90,7 @@ class RunFolder:
             raise FileError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _refuse_other_folders(self) -> None:
-        """Raise if the path holds anything that is no run."""
+        """Raise if the path holds anything other than a run."""
         if self.path.exists() and not self.path.is_dir():
             raise FileError(f"cannot write {self.path}: it is a file; a run is a folder")
         others = [file.name for file in self.path.glob("[!.]*") if file.name not in (*FILES, "lock")]
@@ -105,14 +105,14 @@ class RunFolder:
         if earlier is not None and not force:
             refuse_changes(self.path, earlier, config)
             outdated = [] if earlier == config else [self.model, self.clusters, self.features]
-        # The checkpoint goes first: without it, whatever a kill leaves counts as nothing.
+        # The checkpoint is deleted first: without it, files that a kill leaves behind are ignored.
         for file in outdated:
             file.unlink(missing_ok=True)
         with replacing(self.config, force=True) as part:
             part.write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
     def read_config(self) -> dict[str, Any]:
-        """Read what the run was told."""
+        """Read the settings of the run."""
         with reading(self.config, "the configuration of a run"):
             config = json.loads(self.config.read_text("utf-8"))
             if not isinstance(config, dict):
@@ -122,7 +122,7 @@ class RunFolder:
 
     def save(self, trainer: DeepTrainer) -> None:
         """Write the checkpoint, and then the metrics, which are also in it."""
-        # Through memory: torch, when it writes to a full disk itself, does not say that the disk is full.
+        # Written to memory first: torch itself does not report that the disk is full.
         buffer = io.BytesIO()
         torch.save(trainer.state_dict(), buffer)
         with replacing(self.checkpoint, force=True) as part:
@@ -130,11 +130,11 @@ class RunFolder:
         self._write_metrics(trainer)
 
     def restore(self, trainer: DeepTrainer) -> int:
-        """Go on from the checkpoint, if there is one; return how many epochs were done."""
+        """Resume from the checkpoint, if there is one; return how many epochs were done."""
         if self.checkpoint.exists():
             try:
                 trainer.load_state_dict(torch.load(self.checkpoint, map_location="cpu", weights_only=True))
-            except Exception as error:  # damaged pickles raise nearly anything
+            except Exception as error:  # damaged pickles raise nearly any exception
                 raise FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over") from None
         self._write_metrics(trainer)
         return len(trainer.history)
@@ -150,7 +150,7 @@ class RunFolder:
             part.write_bytes(in_fixed_order(save(tensors, {**stamp("network"), **metadata})))
 
     def read_model_metadata(self) -> dict[str, str]:
-        """Read what the model says about itself."""
+        """Read the metadata of the model."""
         with reading(self.model, "a network"), safe_open(self.model, framework="numpy") as file:
             metadata: dict[str, str] = file.metadata() or {}
         check_stamp(metadata, "network", self.model)
@@ -158,7 +158,7 @@ class RunFolder:
 
 
 def refuse_changes(path: Path, earlier: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raise unless a run goes on with what it was begun with; more epochs are welcome."""
+    """Raise unless a run is resumed with its original settings; only more epochs are allowed."""
     changed = [name for name in sorted({*earlier, *config}) if earlier.get(name) != config.get(name)]
     if changed == ["n_epochs"] and config["n_epochs"] > earlier["n_epochs"]:
         return

@@ -1,7 +1,7 @@
 """From images to a trained network and clusters, kept in a folder; and from such a folder and new images to clusters.
 
-The random numbers of an epoch depend on nothing but the seed and its number, so a run that is killed at any moment
-goes on from its checkpoint to the same result.
+The random numbers of an epoch depend only on the seed and its number, so a run that is killed at any moment
+can resume from its checkpoint and gives the same result.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Run:
-    """What a run has left.
+    """The result of a run.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Run:
     skipped : list of str
         The images that could not be read, and why.
     files : list of Path
-        What was written.
+        The files that were written.
     n_resumed : int
-        Epochs that an earlier run had done.
+        Number of epochs that an earlier run had done.
     """
 
     clusters: Clusters
@@ -100,7 +100,7 @@ def cluster_images(
     n_clusters : int
         Number of clusters.
     settings : RunSettings, optional
-        All that the result depends on, but for labels.
+        Everything that the result depends on, except labels.
     labels : PartialLabels, optional
         The classes of some images, which clusters take their names from; hard labels only.
     device : str
@@ -108,7 +108,7 @@ def cluster_images(
     features : bool
         Also write ``features.h5``.
     resume : bool
-        Go on with the run in the folder, if there is one.
+        Resume the run in the folder, if there is one.
     force : bool
         Start over instead.
     on_step, on_epoch : callable, optional
@@ -183,7 +183,7 @@ def cluster_images(
                 force=True,
             )
         place.write_model(trainer.network, {"network": settings.network, "n_clusters": str(n_clusters)})
-        # Last, because it is what tells that a run is complete.
+        # Last, because this file marks the run as complete.
         write_clusters(place.clusters, clusters, force=True)
     for problem in clusters.diagnostics["warnings"]:
         warnings.warn(problem, ClusteringWarning, stacklevel=2)
@@ -199,7 +199,7 @@ def predict_images(folder: str | Path, images: ImageCollection, *, device: str =
     folder : str or Path
         The run.
     images : ImageCollection
-        The images; they are cut and scaled to what the network takes.
+        The images; they are cropped and scaled to the input size of the network.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
 
@@ -246,7 +246,7 @@ def predict_images_file(
     force : bool
         Overwrite a file that exists.
     full_paths : bool
-        Keep absolute paths of this machine in the file, not only names.
+        Keep absolute paths of this machine in the file, not only file names.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def choose_settings(objective: str = "cce", preset: str | None = None, **chosen:
     preset : str, optional
         A name in :data:`cceclust.presets.PRESETS`. Those with ResNet-18 need ``init``.
     **chosen
-        Fields of :class:`RunSettings` that shall differ; ``objective_parameters`` are added to those of the preset.
+        Fields of :class:`RunSettings` to change; ``objective_parameters`` are added to those of the preset.
 
     Examples
     --------
@@ -303,14 +303,14 @@ def choose_settings(objective: str = "cce", preset: str | None = None, **chosen:
 
 
 def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> RunSettings:
-    """Look at the images to settle what is left open, and refuse what cannot work before any long work.
+    """Choose the settings that are "auto" by a look at the images, and refuse impossible ones before any long work.
 
     Parameters
     ----------
     settings : RunSettings
-        Perhaps with the network or the augmentation ``auto``.
+        The network or the augmentation may be ``auto``.
     images : ImageCollection
-        What is to be clustered.
+        The images to cluster.
     n_clusters : int
         Number of clusters.
 
@@ -389,26 +389,26 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
 
 
 def new_network(name: str, n_clusters: int, pixels: Tensor, normalization: str = "images") -> ClusterNetwork:
-    """Build a network that standardises images by each channel's mean and deviation, given or those of the pixels."""
+    """Build a network that standardises images by the given channel means and deviations, or by those of the pixels."""
     mean, deviation = channel_statistics(pixels) if normalization == "images" else NORMALIZATIONS[normalization]
     return build_network(name, n_clusters, mean=mean, deviation=deviation)
 
 
 def channel_statistics(pixels: Tensor) -> tuple[list[float], list[float]]:
-    """Return the mean and deviation of each channel of bytes (n, n_channels, …), as parts of 255."""
+    """Return the mean and deviation of each channel of bytes (n, n_channels, …), as fractions of 255."""
     values = np.arange(256) / 255
     means, deviations = [], []
     for channel in pixels.unbind(dim=1):
         counts = np.bincount(channel.flatten().numpy(), minlength=256)
         mean = float(np.average(values, weights=counts))
         means.append(mean)
-        # A channel without any variation is left as it is.
+        # A constant channel is not scaled.
         deviations.append(float(np.sqrt(np.average((values - mean) ** 2, weights=counts))) or 1.0)
     return means, deviations
 
 
 def label_images(trainer: DeepTrainer, images: ImageCollection, loaded: LoadedImages) -> Clusters:
-    """Ask the network for the cluster of every image that could be read."""
+    """Predict the cluster of every image that could be read."""
     probabilities = trainer.predict_proba(loaded.pixels)
 
     def kept(column: NDArray[Any] | None) -> NDArray[Any] | None:

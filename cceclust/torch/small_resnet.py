@@ -20,7 +20,7 @@ def small_resnet18(size: int = 32) -> ResNet:
     Parameters
     ----------
     size : {32, 96}
-        Side of the images: the form for CIFAR has no pooling at its beginning, the one for STL-10 has.
+        Side length of the images. The variant for CIFAR has no pooling at its start, the one for STL-10 has.
 
     Examples
     --------

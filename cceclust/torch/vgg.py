@@ -1,6 +1,6 @@
 """VGG-4: four convolutions, adapted to three kinds of images (Table 7 in the supplement of arXiv:2303.07321).
 
-The form comes from X. Ji, J. F. Henriques, A. Vedaldi, "Invariant information clustering for unsupervised image
+The architecture comes from X. Ji, J. F. Henriques, A. Vedaldi, "Invariant information clustering for unsupervised image
 classification and segmentation", ICCV 2019 (arXiv:1807.06653).
 """
 
@@ -36,14 +36,14 @@ class VGG4(nn.Sequential):
     Parameters
     ----------
     size : {28, 32, 96}
-        Side of the images; chooses the column of the table.
+        Side length of the images; chooses the column of the table.
     narrowing : int
         Divides the widths of all convolutions: 8 makes a network that learns in minutes without a GPU.
 
     Attributes
     ----------
     n_features : int
-        Number of features that the convolutions end in.
+        Number of output features.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class VGG4(nn.Sequential):
         for number in range(N_CONVOLUTIONS):
             if number:
                 layers.append(nn.MaxPool2d(2))
-            # A bias would be taken away again by the batch norm.
+            # The batch norm would remove a bias.
             layers += [
                 nn.Conv2d(n_in, width, 5, stride, padding=2, bias=False),
                 nn.BatchNorm2d(width),

@@ -43,10 +43,10 @@ OFFICIAL_WEIGHTS = {
 DEFAULT_WEIGHTS = "IMAGENET1K_V1"
 OFFICIAL_URL = "https://download.pytorch.org/models/"
 
-# Where checkpoints keep the backbone, before the name of each parameter: files of plain weights, then SCAN and
+# Prefixes of the backbone's parameters in checkpoints: files of plain weights, then SCAN and
 # solo-learn, MoCo, and SimCLR. Networks that several GPUs trained have "module." before that.
 PREFIXES = ("", "backbone.", "encoder_q.", "encoder.")
-# What training put on top of a backbone, and what it kept beside it.
+# Parameters that training adds on top of a backbone, or keeps beside it.
 OTHERS = (
     "fc.",
     "head.",
@@ -86,9 +86,9 @@ class Backbone:
     weights_sha256 : str
         Digest of their file.
     batch_size : int or None
-        The one batch size that the network takes; None for any.
+        The only batch size that the network accepts; None for any.
     size : int or None
-        The one image size that the network takes; None for any.
+        The only image size that the network accepts; None for any.
     """
 
     network: nn.Module
@@ -117,10 +117,10 @@ def load_backbone(
         The name of official weights (``IMAGENET1K_V1``, the default, or ``IMAGENET1K_V2``), or a ``.pth`` or
         ``.safetensors`` file. A ``.pt2`` file has its own.
     device : torch.device or str
-        Where it shall run.
+        Where to run the network.
     trust : bool
-        Load a ``.pt2`` file, which is a program: loading it can unpickle whatever it holds, and so run any code, and
-        running it calls whatever it names. Files of weights run nothing and need no trust.
+        Load a ``.pt2`` file. It is a program: loading it can unpickle its contents, and so run any code, and
+        running it calls any function that it names. Weight files run no code and need no trust.
     """
     if str(backbone).lower().endswith(".pt2"):
         if weights is not None:
@@ -143,7 +143,7 @@ def load_backbone(
 
 
 def load_exported(path: Path, device: torch.device) -> Backbone:
-    """Load a network that ``torch.export`` wrote; its file says whether its input sizes are fixed."""
+    """Load a network that ``torch.export`` wrote; the file states whether its input sizes are fixed."""
     with reading(path, "a network saved by torch.export"):
         program = torch.export.load(path)
         if device.type != "cpu":
@@ -157,7 +157,7 @@ def load_exported(path: Path, device: torch.device) -> Backbone:
 
 
 def find_weights(backbone: str, weights: str | Path | None) -> Path:
-    """Return the file of the weights, after a download if it is official and not there yet."""
+    """Return the file of the weights; official weights are downloaded if necessary."""
     official = OFFICIAL_WEIGHTS.get(backbone, {})
     name = DEFAULT_WEIGHTS if weights is None else str(weights)
     if name.upper() in official:
@@ -169,7 +169,7 @@ def find_weights(backbone: str, weights: str | Path | None) -> Path:
 
 
 def fetch(file_name: str) -> Path:
-    """Return an official file from torch's cache, downloading it first if need be, with its digest checked."""
+    """Return an official file from torch's cache, downloaded first if necessary, with its digest checked."""
     target = Path(torch.hub.get_dir()) / "checkpoints" / file_name
     digest_start = target.stem.rpartition("-")[2]
     if not target.is_file():
@@ -189,7 +189,7 @@ def fetch(file_name: str) -> Path:
 def load_weights(network: nn.Module, path: str | Path) -> None:
     """Load a file of tensors into a network: plain weights, or a checkpoint of SCAN, SimCLR, MoCo or solo-learn.
 
-    Nothing in the file is run. What a checkpoint holds besides the network's own parameters is left out.
+    No code in the file is run. Entries of a checkpoint that are not parameters of the network are ignored.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def load_weights(network: nn.Module, path: str | Path) -> None:
 
 
 def named_as(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
-    """Give a checkpoint's tensors the names that they have in the network, and leave out those of other parts."""
+    """Rename the tensors of a checkpoint to their names in the network, and drop those of other parts."""
     expected = network.state_dict()
     # SCAN's own ResNet has another name for what torchvision calls "downsample".
     plain = {name.removeprefix("module.").replace(".shortcut.", ".downsample."): state[name] for name in state}
@@ -215,7 +215,7 @@ def named_as(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tenso
 def load_state(network: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
     """Load named tensors, which came from ``path``, into a network whose parameters they must match."""
     expected = network.state_dict()
-    # Counters that only training reads; older files do without.
+    # Counters that only training reads; older files lack them.
     required = [name for name in expected if not name.endswith("num_batches_tracked")]
     missing = [name for name in required if name not in state]
     unexpected = [name for name in state if name not in expected]
@@ -240,7 +240,7 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
         try:
             with torch.serialization.safe_globals(NUMPY_SCALARS):
                 state: Any = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception:  # damaged pickles raise nearly anything
+        except Exception:  # damaged pickles raise nearly any exception
             raise FileContentError(
                 f"{path} is refused: it is damaged, or holds more than tensors and numbers, which could run code when "
                 "loaded; where it was made, save its state_dict() alone"

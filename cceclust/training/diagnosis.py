@@ -1,4 +1,4 @@
-"""One pass over the rows for labels and probabilities, and what can be seen of a bad clustering without true labels."""
+"""One pass over the rows for labels and probabilities, and signs of a bad clustering that need no true labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Predicti
 
 @dataclass(frozen=True)
 class Advice:
-    """What to try about clusters that are empty, that are tiny, or that hardly depend on the features."""
+    """Advice for clusters that are empty, that are tiny, or that hardly depend on the features."""
 
     empty: str
     tiny: str
@@ -41,7 +41,7 @@ STILL_FALLING = "the loss was still falling when training stopped; raise max_epo
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a head says of rows.
+    """The predictions of a head.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Prediction:
         return np.bincount(self.labels, sample_weight, minlength=self.probabilities.shape[1])
 
     def shares(self, sample_weight: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Return the part of the rows in each cluster."""
+        """Return the share of the rows in each cluster."""
         sizes = self.sizes(sample_weight).astype(np.float64)
         return np.asarray(sizes / sizes.sum())
 
@@ -112,7 +112,7 @@ def find_problems(
     sizes : ndarray of shape (n_clusters,)
         Number of rows in each cluster, or their weight.
     prior : ndarray of shape (n_clusters,) or None
-        Expected part of each cluster; None if the data decide on it.
+        Expected share of each cluster; None if it is left to the data.
     mean_confidence : float
         Mean of the largest probability of each row.
     agreement : float or None
@@ -122,7 +122,7 @@ def find_problems(
     n_candidates, n_agreeing : int
         Number of candidates, and of those that found the chosen clusters.
     advice : Advice
-        What to try.
+        What to suggest.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Training: all restarts in one pass over the data, in fixed groups on threads of our own.
+"""Training: all restarts in one pass over the data, in fixed groups that run in threads.
 
 Batches go in, heads come out. Each group of restarts is one :class:`~cceclust.training.heads.HeadStack`; it draws
 its own batches from its own random numbers, so the result does not depend on how many threads run the groups. BLAS
-is held to one thread meanwhile: on products this small, two threads are slower than one.
+is limited to one thread meanwhile: for products this small, two threads are slower than one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train
 class TrainingPlan:
     """How to train; see :class:`cceclust.CCEClusterer` for the meaning of each.
 
-    `weight_decay` is that of all restarts, or an array with one for each.
+    `weight_decay` is one number for all restarts, or an array with one for each.
     """
 
     n_clusters: int
@@ -50,7 +50,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What is known after an epoch: its number, how many there may be, and the mean loss of each restart."""
+    """The state after an epoch: its number, the maximum number of epochs, and the mean loss of each restart."""
 
     epoch: int
     max_epochs: int
@@ -68,7 +68,7 @@ class TrainedHeads:
     loss_curves : ndarray of shape (n_restarts, n_epochs)
         Mean loss over the batches of each epoch.
     converged : bool
-        Whether the loss had stopped falling before or when the epochs were used up.
+        Whether the loss had stopped falling by the last epoch.
     """
 
     weights: NDArray[Any]
@@ -78,10 +78,10 @@ class TrainedHeads:
 
 
 class RestartGroup:
-    """Some of the restarts, with the random numbers and the memory they train with.
+    """A group of restarts, with the random numbers and the memory for their training.
 
     They learn from an objective that needs no labels, from labels, or from both. `members` are their numbers among all
-    restarts; by default they are all there are.
+    restarts; by default all.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RestartGroup:
         self._capacity = 0
         self._joining_batch: Batch | None = None
 
-    # Weights that overflow make a loss of NaN, which is noticed after each epoch.
+    # Weights that overflow give a loss of NaN, which is checked after each epoch.
     @np.errstate(over="ignore", invalid="ignore")
     def train_on(
         self,
@@ -115,14 +115,14 @@ class RestartGroup:
         plan: TrainingPlan,
         rate_at: Callable[[float], float],
     ) -> None:
-        """Go once through the rows of a buffer, in batches of nearly equal size.
+        """Train on the rows of a buffer once, in batches of nearly equal size.
 
         Parameters
         ----------
         buffer : Buffer
             The rows.
         sample_weight : ndarray of shape (n_rows,)
-            Weights of the buffer's rows. Rows without weight are passed over.
+            Weights of the buffer's rows. Rows with a weight of 0 are skipped.
         standardization : Standardization
             Applied to each batch.
         companions : ndarray of shape (n_rows, n_companions) or None
@@ -130,7 +130,7 @@ class RestartGroup:
         plan : TrainingPlan
             Batch size and weight decay.
         rate_at : callable
-            The learning rate by the part of the buffer that is done.
+            Maps the fraction of the buffer that is done to the learning rate.
         """
         order = self.generator.permutation(np.flatnonzero(sample_weight > 0))
         if len(order) == 0:
@@ -156,7 +156,7 @@ class RestartGroup:
             self.loss_weight += total
 
     def _batch_of(self, buffer: Buffer, capacity: int) -> Batch:
-        """Return memory for so many rows: buffers differ in size, and their batches with them."""
+        """Return memory for this many rows: the batch size depends on the size of the buffer."""
         if self._batch is None or capacity > self._capacity:
             self._batch, self._capacity = batch_for(buffer.matrix, capacity), capacity
         return self._batch
@@ -183,7 +183,7 @@ class RestartGroup:
         labelled_weights = joining.weights[drawn]
         predicted = softmax_stack(self.heads.logits(labelled_batch))
         losses = losses + self.supervision.to_gradient(predicted, drawn, labelled_weights / labelled_weights.sum())
-        # Both gradients were taken before the first step, so the two steps are one.
+        # Both gradients were computed before the first step, so the two steps act as one.
         self.heads.descend(batch, probabilities, rate=rate, weight_decay=plan.decays_of(self.members))
         self.heads.descend(labelled_batch, predicted, rate=rate, weight_decay=0.0)
         return losses
@@ -235,14 +235,14 @@ def train(
     plan : TrainingPlan
         How to train.
     draw_heads : callable
-        Makes the heads from which the restarts of some numbers start.
+        Returns the initial heads of the restarts with the given numbers.
     make_objective : callable
-        Makes an objective for the restarts of some numbers, which have a thread of their own, or None to learn from
+        Returns an objective for the restarts with the given numbers, which run in one thread, or None to learn from
         `supervision` alone; then every row with weight must have a label.
     standardization : Standardization
         Applied to the features, batch by batch.
     seed : int
-        Decides all random numbers.
+        Seed of all random numbers.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     companions : ndarray of shape (n_samples, n_companions), optional
@@ -250,7 +250,7 @@ def train(
     supervision : Supervision, optional
         The loss of labelled rows.
     n_threads : int, optional
-        How many groups run at the same time; by default all the machine's cores. It does not change the result.
+        Number of groups that run at the same time; by default the number of cores. It does not change the result.
     on_epoch : callable, optional
         Called with an :class:`EpochReport` after each epoch.
 
@@ -275,7 +275,7 @@ def train(
                 arguments = (buffer, sample_weight[buffer.indices], standardization, companions, plan, rate_at)
                 train_all(pool, groups, arguments)
                 done += len(buffer.indices)
-            # The next epoch fills memory of its own; together they would be twice the budget.
+            # The next epoch allocates its own buffer; both together would take twice the memory.
             del buffer, arguments
             curves.append(np.concatenate([group.epoch_losses() for group in groups]))
             if not np.isfinite(curves[-1]).any():
@@ -285,7 +285,7 @@ def train(
                 )
             if on_epoch is not None:
                 on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
-            # While steps are long the loss hovers above what short steps will reach: that is no reason to stop.
+            # While steps are long, the loss stays above what short steps will reach: that is no reason to stop.
             stalled = 2 * (epoch + 1) > plan.max_epochs and has_stalled(curves, plan.tol)
             if stalled:
                 break
@@ -317,7 +317,7 @@ def make_groups(
     seeds: list[np.random.SeedSequence],
     supervision: Supervision | None = None,
 ) -> list[RestartGroup]:
-    """Divide the restarts into groups of nearly equal size, each with heads of its own."""
+    """Divide the restarts into groups of nearly equal size, each with its own heads."""
     groups = []
     for members, seed in zip(np.array_split(np.arange(plan.n_restarts), len(seeds)), seeds, strict=True):
         generator = np.random.default_rng(seed)
@@ -327,7 +327,7 @@ def make_groups(
 
 
 def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:
-    """Return the rate after a number of epochs: half a cosine, from the full rate down to its final part."""
+    """Return the rate after a number of epochs: half a cosine, from the full rate down to a fraction of it."""
     if plan.constant_rate:
         return plan.learning_rate
     fall = 0.5 * (1 + np.cos(np.pi * epochs_done / plan.max_epochs))
@@ -335,12 +335,12 @@ def learning_rate(plan: TrainingPlan, epochs_done: float) -> float:
 
 
 def has_stalled(curves: list[NDArray[np.float64]], tol: float) -> bool:
-    """Tell whether no restart's loss has improved by a part of `tol` for some epochs."""
+    """Tell whether no restart's loss has improved by the fraction `tol` for some epochs."""
     if tol <= 0 or len(curves) <= choices.PATIENCE:
         return False
     best_before = np.min(curves[: -choices.PATIENCE], axis=0)
     best_since = np.min(curves[-choices.PATIENCE :], axis=0)
-    # What is not a number improves no more.
+    # A loss of NaN does not improve any more.
     return not (best_before - best_since > tol * np.abs(best_before)).any()
 
 
@@ -351,5 +351,5 @@ def has_settled(curves: list[NDArray[np.float64]]) -> bool:
         return False
     best = np.array(curves)[:, int(np.nanargmin(curves[-1]))]
     before, after = best[-2 * window : -window].mean(), best[-window:].mean()
-    # A loss near zero may fall by any part of itself without changing a thing.
+    # A loss near zero may fall by any fraction of itself without any effect.
     return bool(before - after <= choices.SETTLED_PART * abs(before) + choices.NEGLIGIBLE_LOSS)

@@ -1,4 +1,4 @@
-"""A stack of linear softmax heads, trained side by side on the same batches."""
+"""A stack of linear softmax heads, trained in parallel on the same batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class HeadStack:
-    """Weights and biases of ``n_restarts`` heads, one below the other, so that one product serves all of them.
+    """Weights and biases of ``n_restarts`` heads, stacked, so that one matrix product computes all of them.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class HeadStack:
 
     @classmethod
     def of_raw(cls, coef: NDArray[Any], intercept: NDArray[Any], standardization: Standardization) -> HeadStack:
-        """Take one head for raw features and express it for standardised ones."""
-        # In float64, because the two parts of the bias may cancel nearly wholly.
+        """Convert one head for raw features to standardised features."""
+        # In float64, because the two parts of the bias may nearly cancel.
         weights = coef * np.float64(standardization.scale)
         biases = intercept + coef.astype(np.float64) @ standardization.mean.astype(np.float64)
         return cls(1, weights.astype(coef.dtype), biases.astype(coef.dtype))
@@ -76,18 +76,18 @@ class HeadStack:
     def descend(
         self, batch: Batch, logit_gradient: NDArray[Any], *, rate: float, weight_decay: float | NDArray[np.float64]
     ) -> None:
-        """Take one step of gradient descent, given the gradient by the logits. Biases do not decay.
+        """Take one step of gradient descent, given the gradient with respect to the logits. Biases do not decay.
 
         Parameters
         ----------
         batch : Batch
             The rows.
         logit_gradient : ndarray of shape (n_restarts, n_clusters, n_points)
-            The gradient by the logits.
+            The gradient with respect to the logits.
         rate : float
             Length of the step.
         weight_decay : float or ndarray of shape (n_restarts,)
-            Of all heads, or of each.
+            One for all heads, or one for each.
         """
         flat = logit_gradient.reshape(len(self.weights), -1)
         batch.weight_gradient(flat, self._gradient)
@@ -123,7 +123,7 @@ class DenseBatch:
 
 
 class SparseBatch:
-    """Rows of a CSR matrix; centring and scaling are done on the products instead of on the rows."""
+    """Rows of a CSR matrix; centring and scaling are applied to the products instead of the rows."""
 
     def __init__(self) -> None:
         self._rows: Any = None
@@ -168,9 +168,9 @@ def softmax_stack(logits: NDArray[Any]) -> NDArray[Any]:
 def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
 
-    Equal rows in blocks of equal size give equal bits, so a prediction repeats what the fit found.
+    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
     """
-    # Contiguous: a sparse block would else copy them each time.
+    # Contiguous, otherwise each sparse block would copy them.
     by_feature = np.ascontiguousarray(coef.T)
     for where, block in rows.blocks(len(coef)):
         yield where, np.asarray(block @ by_feature) + intercept

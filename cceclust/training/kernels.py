@@ -25,7 +25,7 @@ FloatArray = NDArray[np.floating[Any]]
 def gather_standardized(
     matrix: FloatArray, indices: NDArray[np.intp], mean: FloatArray, scale: float, rows: FloatArray
 ) -> None:
-    """Copy the chosen rows, centred and scaled, into `rows` (OUT, one a chosen index)."""
+    """Copy the chosen rows, centred and scaled, into `rows` (OUT, one row per chosen index)."""
     inverse = rows.dtype.type(1 / scale)
     for i in range(indices.shape[0]):
         source = matrix[indices[i]]
@@ -58,12 +58,12 @@ def to_collision_gradient(
 ) -> None:
     """Replace the probabilities σ of the points from `first` on by ``factor · w · (σ − q)``, q ∝ y·σ (IN and OUT).
 
-    This is collision cross-entropy by the logits. Where y and σ share no class, the gradient is taken to be zero: no
-    direction is better than another. There are as many points as `pseudo_labels` has.
+    This is the gradient of collision cross-entropy with respect to the logits. Where y and σ share no class, it is set
+    to 0: no direction is better than another. The number of points is that of `pseudo_labels`.
     """
     n_restarts, n_clusters, n_points = pseudo_labels.shape
     zero, one = stack.dtype.type(0), stack.dtype.type(1)
-    # Below, a reciprocal would overflow.
+    # Below this, a reciprocal would overflow.
     smallest = stack.dtype.type(np.finfo(stack.dtype).tiny)
     scale = stack.dtype.type(factor)
     inverse = np.empty(n_points, stack.dtype)
@@ -88,7 +88,7 @@ def to_shannon_gradient(
 ) -> None:
     """Replace the probabilities σ of the points from `first` on by ``factor · w · (σ − y)`` (IN and OUT).
 
-    This is Shannon's cross-entropy by the logits. There are as many points as `pseudo_labels` has.
+    This is the gradient of Shannon's cross-entropy. The number of points is that of `pseudo_labels`.
     """
     n_restarts, n_clusters, n_points = pseudo_labels.shape
     scale = stack.dtype.type(factor)
@@ -101,9 +101,9 @@ def to_shannon_gradient(
 
 @compiled(error_model="numpy")
 def subtract_labels(stack: FloatArray, labels: NDArray[np.int32], rows: NDArray[np.intp], weights: FloatArray) -> None:
-    """Replace probabilities σ by ``w · (σ − y)`` with one-hot labels y (IN and OUT): cross-entropy by the logits.
+    """Replace probabilities σ by ``w · (σ − y)`` with one-hot labels y (IN and OUT): the gradient of cross-entropy.
 
-    `labels` holds those of all rows for each head, `rows` the number of each point's row.
+    `labels` holds the labels of all rows for each head, `rows` the row number of each point.
     """
     n_heads, n_clusters, n_points = stack.shape
     one = stack.dtype.type(1)

@@ -1,4 +1,4 @@
-"""Heads that repeat given clusters: from the parts of a graph, or from K-means, to linear heads."""
+"""Linear heads that reproduce given clusters, such as the parts of a graph or those of K-means."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def heads_around_means(
     n_clusters : int
         Number of clusters. The mean of an empty one is that of all rows.
     spectrum : Spectrum
-        How the rows vary.
+        The variances of the rows.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     """
@@ -77,25 +77,25 @@ def fit_heads_to_labels(
     learning_rate: float,
     seed: int,
 ) -> HeadStack:
-    """Train heads, in place, to predict given clusters: a few hundred steps on cross-entropy, without pseudo-labels.
+    """Train heads, in place, to predict given clusters: a few hundred steps of cross-entropy, without pseudo-labels.
 
     Parameters
     ----------
     heads : HeadStack
-        Where to start, such as :func:`heads_around_means`.
+        The initial heads, such as :func:`heads_around_means`.
     space : TrainingSpace
         Holds the rows, in memory.
     labels : ndarray of shape (n_heads, n_samples)
         The cluster of each row, for each head.
     sample_weight : ndarray of shape (n_samples,)
-        Weight of each row. Rows without weight are passed over.
+        Weight of each row. Rows with a weight of 0 are skipped.
     weight_decay : float or ndarray of shape (n_heads,)
-        Of all heads, or of each.
+        One for all heads, or one for each.
     learning_rate : float
-        Length of the first steps, at most :func:`cceclust.training.spectrum.longest_stable_step`. It falls to a fifth
+        Initial step size, at most :func:`cceclust.training.spectrum.longest_stable_step`. It falls to a fifth
         along half a cosine.
     seed : int
-        Decides the order of rows.
+        Seed of the order of rows.
     """
     assert isinstance(space.rows, ArrayRows)
     generator = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Learning from labelled rows: cross-entropy against given distributions, beside an objective that needs no labels."""
+"""Learning from labelled rows: cross-entropy with given distributions, besides an objective that needs no labels."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["LabelledRows", "Supervision", "labelled_rows"]
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Labelled rows in memory, some of which join every batch.
+    """Labelled rows in memory, some of which are added to every batch.
 
-    A batch of a few hundred rows holds two or three labelled ones where one in a hundred is labelled: their gradient
+    If one row in a hundred is labelled, a batch of a few hundred rows holds two or three labelled ones: their gradient
     alone would be mostly noise.
 
     Attributes
     ----------
     matrix : ndarray or CSR matrix
-        Holds the rows, perhaps among others.
+        Holds the rows, possibly among others.
     positions : ndarray of shape (n_labelled,)
-        Where they are in it.
+        Their positions in the matrix.
     weights : ndarray of shape (n_labelled,)
-        Weight of each.
+        Weight of each labelled row.
     """
 
     matrix: Any
@@ -38,7 +38,7 @@ class LabelledRows:
     weights: NDArray[Any]
 
     def draw(self, most: int, generator: np.random.Generator) -> NDArray[np.intp]:
-        """Return which of them a batch gets: all, or a random selection where there are more than `most`."""
+        """Return the labelled rows for a batch: all, or a random choice of `most` if there are more."""
         if len(self.positions) <= most:
             return np.arange(len(self.positions))
         return generator.choice(len(self.positions), most, replace=False)
@@ -46,7 +46,7 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The mean cross-entropy of predictions against given distributions, as a part of the loss.
+    """The mean cross-entropy of predictions with given distributions, as a part of the loss.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class Supervision:
     targets : ndarray of shape (n_labelled, n_clusters)
         The distribution y given for each of them.
     collision : bool
-        Minimise collision cross-entropy H₂(y, σ) = −ln Σ_k y_k σ_k or else by Shannon's H(y, σ) = −Σ_k y_k ln σ_k.
+        Minimise collision cross-entropy H₂(y, σ) = −ln Σ_k y_k σ_k or else Shannon's H(y, σ) = −Σ_k y_k ln σ_k.
         The two are the same where y is one-hot.
     weight : float
-        Weight of this mean loss beside that of an objective that needs no labels.
+        Weight of this mean loss, relative to an objective that needs no labels.
     joining : LabelledRows or None
-        Labelled rows that join every batch; None if batches consist of labelled rows alone.
+        Labelled rows that are added to every batch; None if batches consist of labelled rows only.
     """
 
     rows: NDArray[np.intp]
@@ -78,25 +78,25 @@ class Supervision:
     def to_gradient(
         self, probabilities: NDArray[Any], labelled: NDArray[np.intp], weights: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss.
+        """Replace probabilities, in place, by the gradient for the logits; return each restart's loss.
 
         Parameters
         ----------
         probabilities : ndarray of shape (n_restarts, n_clusters, n_points)
             Predictions σ.
         labelled : ndarray of shape (n_points,)
-            Which of the labelled rows they are for.
+            The labelled row of each prediction.
         weights : ndarray of shape (n_points,)
             Weights that sum to 1.
         """
         targets = np.ascontiguousarray(self.targets[labelled].T)
         losses = self._losses(probabilities, targets, weights)
-        # By the logits: σ − q, where q ∝ y·σ for collision cross-entropy and q = y for Shannon's.
+        # The gradient is σ − q, where q ∝ y·σ for collision cross-entropy and q = y for Shannon's.
         learned = np.broadcast_to(targets, probabilities.shape)
         if self.collision:
             shared = targets * probabilities
             collision = shared.sum(axis=1, keepdims=True)
-            # Where the prediction of the labelled class underflowed to 0, pull it back as Shannon's would.
+            # Where the prediction of the labelled class underflowed to 0, use Shannon's gradient, which raises it.
             learned = np.divide(shared, collision, out=learned.copy(), where=collision > 0)
         probabilities -= learned
         probabilities *= probabilities.dtype.type(self.weight) * weights

@@ -1,4 +1,4 @@
-"""How well labels fit a graph of nearest neighbours: a judge of clusters that needs no true labels."""
+"""How well labels fit a graph of nearest neighbours: a score of clusters that needs no true labels."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["neighbor_modularity"]
 def neighbor_modularity(
     labels: ArrayLike, neighbors: ArrayLike | Any, sample_weight: ArrayLike | None = None
 ) -> float | NDArray[np.float64]:
-    """Return how much more often neighbours share a cluster than strangers would.
+    """Return how much more often neighbours share a cluster than random pairs of rows would.
 
-    With J(a, b) the part of all pairs of neighbours that have the labels a and b, made symmetric, and p its margins,
+    With J(a, b) the share of all pairs of neighbours that have the labels a and b, made symmetric, and p its marginals,
     this is Newman's modularity of the labels on the graph::
 
         Q = Σ_k J(k, k) − Σ_k p_k².
 
-    It is 0 for a single cluster and for labels at random, and nearly 1 for many clusters without a pair of neighbours
+    It is 0 for a single cluster and for random labels, and nearly 1 for many clusters without a pair of neighbours
     between them. It compares labels of any origin and any number of clusters on the same graph.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,) or (n_labelings, n_samples)
-        Clusters of the rows, as whole numbers from 0; several labelings of the same rows may be judged at once.
+        Clusters of the rows, as whole numbers from 0; several labelings of the same rows may be scored at once.
     neighbors : array-like of shape (n_samples, n_neighbors) or sparse matrix of shape (n_samples, n_samples)
         Nearest neighbours of each row, such as those of :func:`cceclust.nearest_neighbors`.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row. A pair of neighbours counts by the product of its two weights.
+        Weight of each row. A pair of neighbours is weighted by the product of its two weights.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def neighbor_modularity(
 
     Examples
     --------
-    Two pairs of neighbours, divided rightly and wrongly:
+    Two pairs of neighbours, divided correctly and wrongly:
 
     >>> from cceclust.training.modularity import neighbor_modularity
     >>> graph = [[1], [0], [3], [2]]
@@ -58,7 +58,7 @@ def neighbor_modularity(
     if sample_weight is None:
         weights = np.ones(graph.shape[0])
     else:
-        # Scaled to a mean of 1, weights of any size leave their products far from the limits of floats.
+        # Scaled to a mean of 1, so that products of weights neither overflow nor underflow.
         weights = as_weights(sample_weight, graph.shape[0], np.dtype(np.float64)) * graph.shape[0]
     scores = np.empty(len(stack))
     judge(stack, int(stack.max()) + 1, graph, weights, scores)
@@ -88,7 +88,7 @@ def judge(
     weights: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Write the modularity of every row of labels into `scores` (OUT). Without weights all sums are whole: exact."""
+    """Write the modularity of every row of labels into `scores` (OUT). Sums are exact without weights."""
     n_samples, n_neighbors = neighbors.shape
     strengths = np.zeros(n_samples)
     total = 0.0

@@ -1,7 +1,7 @@
 """Nearest neighbours of every row by the cosine of centred rows, or by distance.
 
-Wide rows are first projected onto their leading principal components, where most of the distances live. Of a few
-thousand rows, all pairs are compared. More rows are sorted into cells around some centres, and the rows of a cell are
+Wide rows are first projected onto their leading principal components, which hold most of the distances. For a few
+thousand rows, all pairs are compared. Larger data are sorted into cells around centres, and the rows of a cell are
 compared with those of the cells nearest to it, so that the time grows with the number of rows and not with its square.
 """
 
@@ -38,24 +38,24 @@ def nearest_neighbors(
     n_jobs: int | None = None,
     on_block: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.int32]:
-    """Find the rows whose centred direction is closest to that of each row, or the rows that are closest themselves.
+    """Find the nearest neighbours of each row: by the direction of the centred rows, or by distance.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Features.
     n_neighbors : int, default=10
-        Neighbours a row; the row itself is not one of them.
+        Number of neighbours of each row, without the row itself.
     metric : {"cosine", "euclidean"}, default="cosine"
-        What is near: a similar direction from the mean of all rows, or a small distance. In a few dimensions, where
-        most clusters lie between others and share their direction with them, only the distance tells them apart.
+        A similar direction from the mean of all rows, or a small distance. In a few dimensions, where
+        most clusters lie between others and share their direction, only the distance separates them.
     n_components : int, default=256
-        Rows with more features than this are projected onto so many principal components first.
+        Rows with more features than this are first projected onto this many principal components.
     n_compared : int, optional
-        Rows that each row is compared with, at least: those of the cells nearest to it. By default all rows if there
-        are up to 10,000, and else 5,000, which misses few of the nearest (benchmarks/neighbors.py tells how many).
+        Each row is compared with at least this many rows, those of the nearest cells. By default all rows if there
+        are up to 10,000, otherwise 5,000, which misses few of the nearest (benchmarks/neighbors.py measures how many).
     random_state : int, default=0
-        Decides the samples that components and cells are found on.
+        Seed of the row samples that components and cells are found on.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     on_block : callable, optional
@@ -77,7 +77,7 @@ def nearest_neighbors(
     X = X if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] == 0:
         raise InputError(f"X has shape {X.shape}; expected (n_samples, n_features) with at least one feature")
-    # Of whole numbers, too, the components are fractions.
+    # Components of whole numbers are fractions, too.
     rows = in_memory(X)
     X = rows.matrix.astype(rows.dtype, copy=False)
     n_samples = X.shape[0]
@@ -91,11 +91,11 @@ def nearest_neighbors(
         raise InputError(f"metric={metric!r}; expected 'cosine' or 'euclidean'")
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
         directions = comparable_rows(X, n_components, random_state, metric)
-        # Compiled code finds no neighbour of NaN, and would leave its place to chance.
+        # Compiled code finds no neighbours of NaN, and would leave their entries undefined.
         refuse_what_is_not_finite(directions)
         if n_compared is None:
             n_compared = n_samples if n_samples <= choices.MOST_ROWS_FOR_ALL_PAIRS else choices.ROWS_COMPARED
-        # The row itself is one of those it is compared with.
+        # Each row is also compared with itself.
         n_compared = max(n_compared, n_neighbors + 1)
         if n_compared >= n_samples:
             cells = consecutive_cells(n_samples)
@@ -131,7 +131,7 @@ def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -
     """
     n_samples, n_features = X.shape
     if n_features > n_components:
-        # The sample's mean stands for that of all rows, too, as its components do.
+        # The mean of the sample stands in for that of all rows, as its components do.
         sample = np.random.default_rng(random_state).permutation(n_samples)[: choices.ROWS_FOR_COMPONENTS]
         sampled = X[np.sort(sample)]
         dense = (sampled.toarray() if sparse.issparse(sampled) else sampled).astype(np.float64)
@@ -146,7 +146,7 @@ def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -
     directions = np.empty(rows.shape, np.float32)
     for start in range(0, n_samples, choices.ROWS_IN_CELL):
         block = rows[start : start + choices.ROWS_IN_CELL] - centre
-        # Scaled by the largest value first, squares neither overflow nor vanish.
+        # Scaled by the largest value first, so that squares neither overflow nor underflow.
         block /= np.maximum(np.abs(block).max(axis=1, keepdims=True), np.finfo(block.dtype).tiny)
         directions[start : start + choices.ROWS_IN_CELL] = as_unit_length(block)
     return directions
@@ -161,7 +161,7 @@ def as_one_scale(rows: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.
 
 
 def as_targets(rows: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
-    """Return what rows are multiplied with: for distances ``y, −‖y‖²/2``, so that x, 1 gives −‖x − y‖²/2 + ‖x‖²/2."""
+    """Return the factors of the rows: for distances ``y, −‖y‖²/2``, so that x, 1 gives −‖x − y‖²/2 + ‖x‖²/2."""
     if metric == "cosine":
         return rows
     targets = rows.copy()
@@ -170,12 +170,12 @@ def as_targets(rows: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
 
 
 def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the rows along the axes, and what is left to subtract from them."""
+    """Return the rows projected onto the axes, and the offset that is still to be subtracted."""
     columns = axes.T.astype(X.dtype)
     if sparse.issparse(X):
-        # Most of their values are 0, so they are not far from it; centred, they would be dense.
+        # Sparse rows are mostly 0, so their mean is small; centring would make them dense.
         return np.asarray(X @ columns), axes @ mean
-    # Far from zero, sums would be rounded by more than rows differ.
+    # Far from zero, rounding errors of sums would exceed the differences between rows.
     origin = mean.astype(X.dtype)
     rows = np.empty((X.shape[0], len(axes)), X.dtype)
     for where, block in in_memory(X).blocks():
@@ -184,7 +184,7 @@ def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tup
 
 
 def refuse_what_is_not_finite(rows: NDArray[Any]) -> None:
-    """Raise if there is NaN or infinity in some rows."""
+    """Raise if rows contain NaN or infinity."""
     if not np.isfinite(rows).all():
         raise InputError("features contain NaN or infinity; remove or impute these rows")
 
@@ -196,7 +196,7 @@ def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows sorted into cells of a few hundred.
+    """Rows sorted into cells of a few hundred rows.
 
     Attributes
     ----------
@@ -205,9 +205,9 @@ class Cells:
     starts : ndarray of shape (n_cells + 1,)
         Where in `order` each cell starts, and where the last ends.
     centres : ndarray of shape (n_cells, n_components) or None
-        By which cells are near to each other; None if each is compared with all.
+        Used to find the nearest cells; None if each cell is compared with all.
     targets : ndarray of shape (n_cells, n_components) or None
-        What a centre is multiplied with to compare it with the others.
+        Vectors that a centre is multiplied with to compare it with the others.
     """
 
     order: NDArray[np.intp]
@@ -216,7 +216,7 @@ class Cells:
     targets: NDArray[np.float32] | None = None
 
     def nearest(self, cell: int, n_rows: int) -> NDArray[np.intp]:
-        """Return the cells to compare one with: the nearest that hold so many rows together, or all."""
+        """Return the cells to compare a cell with: the nearest that together hold enough rows, or all."""
         if self.centres is None or self.targets is None:
             return np.arange(len(self.starts) - 1)
         others = np.argsort(-(self.targets @ self.centres[cell]), kind="stable")
@@ -243,7 +243,7 @@ def cells_around_centres(
     centre_of_row = nearest_centres(directions, as_targets(centres, metric), pool)
     order = np.argsort(centre_of_row, kind="stable")
     ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
-    # Many equal rows share a centre; cut into pieces, they need no more memory than others.
+    # Many equal rows share a centre; such a cell is cut up, so that it needs no more memory than others.
     starts = np.concatenate(
         [np.arange(start, end, choices.LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
     )
@@ -260,7 +260,7 @@ def as_means(sums: NDArray[np.float32], before: NDArray[np.float32]) -> NDArray[
 def nearest_centres(
     rows: NDArray[np.float32], centres: NDArray[np.float32], pool: ThreadPoolExecutor
 ) -> NDArray[np.intp]:
-    """Return the number of the centre in the most similar direction to each row."""
+    """Return for each row the index of the centre in the most similar direction."""
 
     def nearest(start: int) -> NDArray[np.intp]:
         return np.asarray((rows[start : start + choices.ROWS_IN_CELL] @ centres.T).argmax(axis=1))
@@ -276,7 +276,7 @@ def keep_most_similar(
     best: NDArray[np.float32],
     neighbors: NDArray[np.int32],
 ) -> None:
-    """Merge rows' similarities to some others into the best so far (IN and OUT), passing over each row itself."""
+    """Merge similarities to other rows into the best so far (IN and OUT), skipping each row itself."""
     n_neighbors = neighbors.shape[1]
     for i in range(similarities.shape[0]):
         row, highest, found = similarities[i], best[i], neighbors[i]

@@ -1,7 +1,7 @@
-"""What a head is trained to minimise: each objective turns probabilities into their gradient by the logits.
+"""What a head is trained to minimise: each objective turns probabilities into the gradient with respect to the logits.
 
 A stack of probabilities has shape (n_restarts, n_clusters, n_points). The points may be followed by as many
-companions (neighbours, augmented views), each of which shares the pseudo-label of the point at its place.
+companions (neighbours, augmented views), each of which shares the pseudo-label of the point at the same position.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ __all__ = ["MutualInformation", "Objective", "SelfLabeling"]
 
 
 class Objective(Protocol):
-    """An objective with the memory it works in; one for each thread."""
+    """An objective with its working memory; one per thread."""
 
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+        """Replace probabilities, in place, by the gradient for the logits; return each restart's loss."""
 
     def losses(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Return each restart's loss."""
 
 
 class SelfLabeling:
-    """Cross-entropy against pseudo-labels that a solver finds for each batch (Algorithm 1 of the supplement).
+    """Cross-entropy with pseudo-labels that a solver finds for each batch (Algorithm 1 of the supplement).
 
     Parameters
     ----------
     solver : Solver or sequence of Solver
         Finds the pseudo-labels y for the probabilities σ: one for all restarts, or one for each.
     collision : bool
-        Train by collision cross-entropy H₂(y, σ) (eq. 10) or else by Shannon's H(y, σ) (eq. 9).
+        Train with collision cross-entropy H₂(y, σ) (eq. 10), otherwise with Shannon's H(y, σ) (eq. 9).
     companion_weight : float
-        Weight of the companions beside a weight of 1 for the points. Pseudo-labels are found for the weighted mean
-        of the two predictions and teach both; the losses are averaged likewise, so that the learning rate keeps its
-        meaning.
+        Weight of the companions, relative to a weight of 1 for the points. Pseudo-labels are found for the weighted
+        mean of the two predictions and used for both; the losses are averaged likewise, so that the learning rate keeps
+        its meaning.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SelfLabeling:
         self._workspaces: dict[tuple[Any, ...], Any] = {}
 
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+        """Replace probabilities, in place, by the gradient for the logits; return each restart's loss."""
         n_points = len(weights)
         to_gradient = to_collision_gradient if self.collision else to_shannon_gradient
         if probabilities.shape[2] == n_points:
@@ -82,13 +82,13 @@ class SelfLabeling:
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Find pseudo-labels, starting from the probabilities themselves."""
         n_restarts, n_clusters, n_points = probabilities.shape
-        # Solvers of one kind share their memory; training and evaluation use different kinds.
+        # Solvers of one type share their memory; training and evaluation use different types.
         shape = (type(solvers[0]), n_clusters, n_points)
         if shape not in self._workspaces:
             self._workspaces[shape] = solvers[0].workspace(n_clusters, n_points, probabilities.dtype)
         pseudo_labels, losses = probabilities.copy(), np.empty(n_restarts)
         iterations = np.empty(n_restarts, np.int64)
-        # One solver takes all restarts at once; of several, each takes its own.
+        # A single solver handles all restarts at once; several handle one restart each.
         parts = [slice(None)] if len(solvers) == 1 else [slice(r, r + 1) for r in range(n_restarts)]
         for solver, part in zip(solvers, parts, strict=True):
             solver.solve(
@@ -103,7 +103,7 @@ class SelfLabeling:
 
 
 def converged(solver: Any) -> Solver:
-    """Return a solver of the same loss that goes to its minimum: the exact one where there is one."""
+    """Return a solver that reaches the minimum of the same loss: the exact solver if there is one."""
     if isinstance(solver, EMSolver):
         return ExactSolver(fairness=solver.fairness, prior=solver.prior, tol=choices.EVALUATION_TOLERANCE)
     patient: Solver = dataclasses.replace(
@@ -130,7 +130,7 @@ class MutualInformation:
         self.fairness = fairness
 
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-        """Replace probabilities, in place, by the loss's gradient by the logits; return each restart's loss."""
+        """Replace probabilities, in place, by the gradient for the logits; return each restart's loss."""
         losses, pull = self._losses_and_pull(probabilities, weights)
         # By the probabilities: −ln σ − 1 + w (ln σ̄/u + 1); the constants vanish in the softmax's derivative.
         floor = np.finfo(probabilities.dtype).tiny

@@ -44,16 +44,16 @@ class Rows(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: what computations are done in."""
+        """float32 or float64: the type of all computations."""
 
     def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, Any]]:
-        """Yield successive blocks of rows with their position. Of each row, so many numbers are going to be made."""
+        """Yield successive blocks of rows with their position; the argument is the number of results per row."""
 
     def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return the rows of these numbers, which are few and in order."""
+        """Return the rows with these indices, which are few and sorted."""
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield all rows once, in buffers of a random composition."""
+        """Yield all rows once, in buffers of random composition."""
 
 
 class ArrayRows:
@@ -70,7 +70,7 @@ class ArrayRows:
             yield where, self.matrix[where].astype(self.dtype, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows of these numbers, which are few and in order."""
+        """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
@@ -92,7 +92,7 @@ class SparseRows:
             yield where, self.matrix[where]
 
     def take(self, indices: NDArray[np.intp]) -> Any:
-        """Return the rows of these numbers, which are few and in order."""
+        """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
@@ -121,11 +121,11 @@ class FileRows:
             yield where, self.file.read(where).astype(self.dtype, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows of these numbers, which are few and in order."""
+        """Return the rows with these indices, which are few and sorted."""
         return self.file.read(indices)
 
     def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield buffers of runs of rows from all over the file."""
+        """Yield buffers made of runs of rows from all over the file."""
         buffers = self.file.shuffled_buffers(generator, rows_in_memory=self.rows_in_memory, dtype=self.dtype)
         for indices, rows in buffers:
             yield Buffer(rows, indices)
@@ -135,19 +135,19 @@ def in_memory(matrix: Any) -> ArrayRows | SparseRows:
     """Return the rows of a dense array or of a sparse matrix."""
     if sparse.issparse(matrix):
         return SparseRows(matrix.tocsr())
-    # The kernels know no integers, no float16 and no foreign byte order, and read row by row. A memory map in Fortran's
-    # order is read as it is: it may be larger than what a copy has room for.
+    # The kernels do not support integers, float16 or foreign byte order, and read row by row. A memory map in Fortran
+    # order is used as it is: there may not be enough memory for a copy.
     is_by_rows = matrix.flags.c_contiguous or isinstance(matrix, np.memmap)
     return ArrayRows(matrix.astype(computing_dtype(matrix.dtype), order="K" if is_by_rows else "C", copy=False))
 
 
 def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return float64 for float64 and wider, and float32 for all else, in this machine's byte order."""
+    """Return float64 for float64 and wider, and float32 for all other types, in the byte order of this machine."""
     return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32)
 
 
 def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iterator[slice]:
-    """Cut rows into blocks of bounded size. Equal shapes are cut equally, so that predictions repeat to the bit."""
+    """Split rows into blocks of limited size. Equal shapes give equal blocks, so that predictions repeat to the bit."""
     step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))

@@ -22,16 +22,16 @@ __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How the restarts compare.
+    """Comparison of the restarts.
 
     Attributes
     ----------
     losses : ndarray of shape (n_restarts,)
         The loss of each restart on all the data (a sample of it, if it is very large); infinite if it diverged.
     agreement : float or None
-        Mean adjusted Rand index between the labels of every two restarts; None for a single one.
+        Mean adjusted Rand index between the labels of every two restarts; None for a single restart.
     n_agreeing : int
-        Number of restarts that found the best one's clusters, itself included.
+        Number of restarts that found the clusters of the best one, including itself.
     """
 
     losses: NDArray[np.float64]
@@ -61,15 +61,15 @@ def evaluate(
     rows : Rows
         The features.
     make_objective : callable
-        Makes an objective for the restarts of some numbers, or None where `supervision` is all there is.
+        Returns an objective for the restarts with the given numbers, or None if there is only `supervision`.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
-        Decides the sample of a very large number of rows.
+        Seed of the sample, which is drawn if there are very many rows.
     supervision : Supervision, optional
         The loss of labelled rows, which is added.
     n_threads : int, optional
-        How many restarts are evaluated at the same time.
+        Number of restarts that are evaluated at the same time.
     """
     n_restarts, n_clusters, _ = coef.shape
     wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
@@ -88,7 +88,7 @@ def evaluate(
 
     with ThreadPoolExecutor(n_threads) as pool:
         losses = np.array(list(pool.map(loss, range(n_restarts))))
-    # NaN would count as the lowest of all.
+    # NaN would count as the lowest loss.
     losses = np.where(np.isnan(losses), np.inf, losses)
     labels = probabilities.argmax(axis=1)
     best = labels[np.argmin(losses)]
@@ -99,7 +99,7 @@ def evaluate(
 def rows_to_evaluate(
     rows: Rows, sample_weight: NDArray[Any], n_restarts: int, n_clusters: int, seed: int
 ) -> NDArray[np.intp]:
-    """Return the rows that have weight, or a random sample of them if they would take too much memory or time."""
+    """Return the rows with a positive weight, or a random sample of them if they would take too much memory or time."""
     wanted = np.flatnonzero(sample_weight > 0)
     affordable = min(
         choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
@@ -128,13 +128,13 @@ def mean_pairwise_ari(labels: NDArray[np.intp], n_clusters: int) -> float | None
 
 
 def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_clusters: int) -> float:
-    """Return the index from counts: many times faster than a general function that must sort labels."""
+    """Return the adjusted Rand index from counts: many times faster than a general function that must sort labels."""
 
     def pairs(counts: NDArray[np.intp]) -> float:
         return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
 
     cells = one * n_clusters + other
-    # A table of very many clusters would be larger than the labels, and nearly empty.
+    # With very many clusters, the table would be larger than the labels and nearly empty.
     is_small = n_clusters**2 <= max(len(one), 1000)
     together = pairs(np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1])
     in_one, in_other = pairs(np.bincount(one)), pairs(np.bincount(other))

@@ -1,4 +1,4 @@
-"""The parameters of a fit, checked once, whichever estimator they come from."""
+"""The parameters of a fit, checked once for all estimators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FitSettings:
     """How to fit; see :class:`cceclust.CCEClusterer` for the meaning of each parameter."""
 
     n_clusters: int
-    # Numbers of clusters to choose from; `n_clusters` then only counts once one is chosen.
+    # Numbers of clusters to choose from; if given, `n_clusters` has no meaning until one is chosen.
     candidates: tuple[int, ...] | Literal["auto"] | None = None
     fairness: float | Literal["auto"] | None = None
     prior: ArrayLike | Literal["auto"] | None = None
@@ -49,7 +49,7 @@ class FitSettings:
 
     @classmethod
     def of(cls, estimator: Any, n_clusters: Any) -> Self:
-        """Take the parameters of an estimator; those that it does not have keep their defaults."""
+        """Copy the parameters of an estimator; those that it does not have keep their defaults."""
         given: dict[str, Any] = {field.name: getattr(estimator, field.name, field.default) for field in fields(cls)}
         count, candidates = as_candidates(n_clusters)
         return cls(**{**given, "n_clusters": count, "candidates": candidates})
@@ -89,25 +89,24 @@ class FitSettings:
 
     @property
     def has_free_prior(self) -> bool:
-        """Whether the parts of the clusters are left to the data."""
+        """Whether the sizes of the clusters are left to the data."""
         return isinstance(self.prior, str) and self.prior == "auto"
 
     @property
     def mixes_heads(self) -> bool:
-        """Whether heads differ in what is not fixed, and partitions of the graph are candidates beside them.
+        """Whether heads differ in the parameters that are "auto", and partitions of the graph are candidates as well.
 
-        Partitions know of no prior, so there are none where one is expected.
+        Partitions ignore a prior, so they are no candidates if one is given.
         """
         return self.graph_candidates and self.has_free_prior
 
     @property
     def is_judged(self) -> bool:
-        """Whether the graph chooses. The loss does where parts are given, as it alone knows them."""
+        """Whether the graph chooses. If a prior is given, the loss chooses, since only the loss considers it."""
         return (self.has_free_prior or self.prior is None) and (self.mixes_heads or self.n_init > 1)
 
     def without_graph(self) -> FitSettings:
-        """Return the settings for data that comes in pieces: all heads alike, and those that would start from a graph
-        start from K-means."""
+        """Return the settings for data in pieces: all heads are alike, and K-means replaces the graph as a start."""
         init = "k-means" if self.init == "graph" else self.init
         return replace(self, graph_candidates=False, init=init)
 
@@ -121,24 +120,24 @@ class FitSettings:
         return thread_count(self.n_jobs)
 
     def prior_parts(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the expected part of each cluster, equal ones unless they are given; they sum to 1."""
+        """Return the expected share of each cluster, equal unless given; the shares sum to 1."""
         given = None if self.has_free_prior else self.prior
         return as_prior(given, self.n_clusters).astype(dtype)
 
     def epochs(self, n_rows: int) -> int:
-        """Return how often each of so many rows is seen at most."""
+        """Return the maximum number of epochs for this many rows."""
         if self.max_epochs == "auto":
             return choices.epochs_for(n_rows, self.batch_size)
         return int(self.max_epochs)
 
 
 def as_candidates(n_clusters: Any) -> tuple[int, tuple[int, ...] | Literal["auto"] | None]:
-    """Return the number of clusters, and the candidates if it is yet to be chosen.
+    """Return the number of clusters, and the candidates if it is still to be chosen.
 
     Parameters
     ----------
     n_clusters : int, "auto", range or sequence of int
-        What a user gave.
+        The parameter of the estimator.
 
     Examples
     --------
@@ -152,7 +151,7 @@ def as_candidates(n_clusters: Any) -> tuple[int, tuple[int, ...] | Literal["auto
         return int(n_clusters), None
     if not len(n_clusters):
         raise InputError(f"n_clusters={n_clusters!r}; expected at least one number of clusters, the smallest first")
-    # A range may be longer than memory.
+    # A range may be too long for memory.
     numbers = [n_clusters[0], n_clusters[-1]] if isinstance(n_clusters, range) else list(n_clusters)
     for number in numbers:
         check_count(number, "n_clusters", 1)
@@ -167,7 +166,7 @@ def as_candidates(n_clusters: Any) -> tuple[int, tuple[int, ...] | Literal["auto
 
 
 def check_one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that is none of those allowed."""
+    """Refuse a word that is not allowed."""
     if value not in allowed:
         listed = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
         raise InputError(f"{name}={value!r}; expected {listed}")

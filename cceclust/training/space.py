@@ -20,16 +20,16 @@ __all__ = ["TrainingSpace", "project", "training_space"]
 
 @dataclass(frozen=True)
 class TrainingSpace:
-    """Rows to train on, and how to get from their heads to heads for the original rows.
+    """Rows to train on, and the conversion of their heads to heads for the original rows.
 
     Attributes
     ----------
     rows : Rows
         The rows to train on.
     standardization : Standardization
-        What is done to these rows, batch by batch.
+        Applied to these rows, batch by batch.
     origin : Standardization
-        What is done to the original rows, before `axes` if there are any.
+        Applied to the original rows, before `axes` if there are any.
     axes : ndarray of shape (n_components, n_features) or None
         The directions onto which the standardised original rows were projected.
     """
@@ -50,7 +50,7 @@ class TrainingSpace:
         return len(self.origin.mean)
 
     def raw_heads(self, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return weights and biases for original rows, of heads that were trained here."""
+        """Convert weights and biases of heads that were trained in this space to the original rows."""
         return fold(weights if self.axes is None else weights @ self.axes, biases, self.origin)
 
 
@@ -65,9 +65,9 @@ def training_space(
     seed: int,
     n_threads: int,
 ) -> TrainingSpace:
-    """Return the rows, or their leading principal components where that was asked for or is worthwhile."""
+    """Return the rows, or their leading principal components if requested or worthwhile."""
     if n_components == "auto":
-        # Where rows are not centred, their mean would be the first of the components.
+        # Without centring, the mean of the rows would be the first component.
         suitable = isinstance(rows, ArrayRows) and is_centred
         n_components = choices.components_for(rows.shape[1], n_clusters) if suitable else 0
     if not 0 < n_components < rows.shape[1]:
@@ -93,15 +93,15 @@ def project(
     rows : ArrayRows
         The features.
     standardization : Standardization
-        Of the features.
+        Applied to the features before the projection.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     n_components : int
-        Number of components; there are at most as many as rows.
+        Number of components; at most the number of rows.
     seed : int
-        Decides the sample of rows on which the components are found.
+        Seed of the sample of rows on which the components are found.
     n_threads : int
-        How many blocks of rows are projected at the same time. It does not change the result.
+        Number of blocks of rows that are projected at the same time. It does not change the result.
     """
     sample, weights = sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_COMPONENTS)
     axes = leading_axes((sample - standardization.mean) * np.sqrt(weights)[:, None], n_components, seed)

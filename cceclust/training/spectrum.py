@@ -26,12 +26,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Spectrum:
-    """How standardised rows vary.
+    """The variances of standardised rows.
 
     Attributes
     ----------
     variances : ndarray
-        Along the principal directions, largest first.
+        Variances along the principal directions, largest first.
     """
 
     variances: NDArray[np.float64]
@@ -45,34 +45,34 @@ class Spectrum:
 def measure_spectrum(
     rows: Rows, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
 ) -> Spectrum:
-    """Measure on a sample how standardised rows vary.
+    """Measure the variances of standardised rows on a sample.
 
     Parameters
     ----------
     rows : Rows
         The features.
     standardization : Standardization
-        What is done to the features before training.
+        Applied to the features before training.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
-        Decides the sample.
+        Seed of the sample.
     """
     sample, weights = sample_rows(rows, sample_weight, seed)
-    # The sample's own mean: whether rows are centred or not, the variance is meant.
+    # Variances around the mean of the sample, whether rows are centred or not.
     return Spectrum(principal_variances(sample, sample.T @ weights, weights) / standardization.scale**2)
 
 
 def longest_stable_step(
     rows: Rows, n_classes: int, standardization: Standardization, sample_weight: NDArray[Any], *, seed: int
 ) -> float:
-    """Return a learning rate at which cross-entropy against soft labels does not diverge.
+    """Return a learning rate at which cross-entropy with soft labels does not diverge.
 
-    Pseudo-labels follow the predictions, so clustering survives longer steps. Labels that stay uncertain do not: on
-    ResNet-50 features, a rate of 0.5 takes Shannon's cross-entropy against them far above its starting value.
+    Pseudo-labels follow the predictions, so clustering tolerates longer steps. Labels that stay uncertain do not: on
+    ResNet-50 features, a rate of 0.5 raises Shannon's cross-entropy with them far above its initial value.
 
     Gradient descent on cross-entropy is stable below 2 / (h v), with v the features' second moment along their leading
-    direction and h the curvature by the logits: 1/K where predictions are uniform, and at most 1/2.
+    direction and h the curvature with respect to the logits: 1/K where predictions are uniform, and at most 1/2.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def longest_stable_step(
     n_classes : int
         Number of classes.
     standardization : Standardization
-        What is done to the features before training.
+        Applied to the features before training.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     seed : int
-        Decides the sample of rows that is looked at.
+        Seed of the sample of rows.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def longest_stable_step(
 def sample_rows(
     rows: Rows, sample_weight: NDArray[Any], seed: int, *, most: int = choices.ROWS_FOR_SPECTRUM
 ) -> tuple[Any, NDArray[np.float64]]:
-    """Return some rows that have weight, in double precision, and their weights, which sum to 1."""
+    """Return a sample of rows with a positive weight, in double precision, and their weights, which sum to 1."""
     chosen = np.flatnonzero(sample_weight > 0)
     if len(chosen) > most:
         chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
@@ -111,7 +111,7 @@ def sample_rows(
 def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the eigenvalues, largest first, of the weighted mean of ``(x − centre)(x − centre)ᵀ``.
 
-    Of rows with more columns than there are rows, the zeros are left out.
+    If there are more columns than rows, the zeros are left out.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.f
 
 
 def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float32]:
-    """Return the unit vectors along which centred rows vary most: `count`, or as many as there are rows.
+    """Return the unit vectors along which centred rows vary most: `count` vectors, or as many as there are rows.
 
     Examples
     --------
@@ -143,8 +143,8 @@ def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray
     >>> np.abs(axes).round(3)
     array([[1., 0.]], dtype=float32)
     """
-    # Their order of magnitude may be beyond that of float32.
+    # Their size may be beyond the range of float32.
     spread = np.abs(centred).max() or 1.0
     scaled, n_axes = (centred / spread).astype(np.float32), min(count, *centred.shape)
-    # Normalised between iterations, small directions are not lost beside one that is a hundred times larger.
+    # Normalised between iterations, so that small directions are not lost next to one that is a hundred times larger.
     return np.asarray(randomized_svd(scaled, n_axes, n_iter=2, power_iteration_normalizer="LU", random_state=seed)[2])

@@ -1,4 +1,4 @@
-"""One mean a column and one scale for all: what makes one weight decay fit features of any scale."""
+"""One mean per column and one scale for all columns, so that one weight decay suits features of any scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cceclust.training.rows import Rows
 
 __all__ = ["Standardization", "fold", "measure"]
 
-# A column whose deviation is a smaller part of its mean counts as constant.
+# A column whose deviation is a smaller fraction of its mean counts as constant.
 ROUNDING = 1e-7
 
 
@@ -28,7 +28,7 @@ class Standardization:
     mean : ndarray of shape (n_features,)
         Mean of each column.
     scale : float
-        Root of the mean variance of the columns: one number, so that directions keep their relative weight.
+        Square root of the mean variance of the columns: one number, so that directions keep their relative size.
     deviations : ndarray of shape (n_features,) or None
         Standard deviation of each column, if it was measured.
     """
@@ -39,7 +39,7 @@ class Standardization:
 
 
 def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> Standardization:
-    """Look at all rows once: find what is not finite, and the mean and scale if they are wanted.
+    """Check all rows for values that are not finite, and find the mean and scale if needed, in one pass.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     """
     n_features = rows.shape[1]
     sums, squares = np.zeros(n_features), np.zeros(n_features)
-    # Taking a row off first keeps the digits of data that sits far from the origin.
+    # Subtracting a row first keeps the digits of data far from the origin.
     first = rows.take(np.array([np.argmax(sample_weight > 0)]))
     shift = np.zeros(n_features) if sparse.issparse(first) else np.asarray(first[0], np.float64)
     for where, block in rows.blocks():
@@ -67,7 +67,7 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     offset = sums / total
     mean = shift + offset
     variance = squares / total - offset**2
-    # What rounding leaves of a constant column is no spread, and data without any keep their scale.
+    # Rounding errors of a constant column are no variance, and data without variance are not scaled.
     variance[variance <= (ROUNDING * mean) ** 2] = 0
     variance = np.maximum(variance, 0)
     scale = float(np.sqrt(variance.mean()))

@@ -40,7 +40,7 @@ def heads_around_centres(
 ) -> HeadStack:
     """Return heads that assign points to the nearest centre, each with the centres of its own run of K-means.
 
-    Where many clusters share few directions, most lie between others. Random heads cut the plane into slices, from
+    Where many clusters share few directions, most lie between others. Random heads cut the space into slices, from
     which training does not find the clusters in the middle.
 
     Parameters
@@ -48,26 +48,26 @@ def heads_around_centres(
     n_restarts : int
         Number of heads.
     generator : numpy.random.Generator
-        Source of all random numbers.
+        Generator of all random numbers.
     space : TrainingSpace
-        Holds the rows, of which at least as many have weight as there are clusters.
+        Holds the rows, of which at least `n_clusters` have a positive weight.
     n_clusters : int
         Number of clusters.
     spectrum : Spectrum
-        How the rows vary.
+        The variances of the rows.
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     """
     seed = int(generator.integers(np.iinfo(np.int32).max))
     most = choices.sample_for_kmeans(space.rows.shape[1], n_clusters)
     sample, weights = sample_rows(space.rows, sample_weight, seed, most=most)
-    # Sorted by a projection, a row that is repeated is drawn as one row of twice the weight would be.
+    # Sorted by a projection, so that a repeated row is drawn like a single row of twice the weight.
     order = np.argsort(sample @ generator.standard_normal(sample.shape[1]))
     sample, weights = sample[order], weights[order]
     stacked, biases = [], []
     for _ in range(n_restarts):
         kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(np.iinfo(np.int32).max)))
-        # Its threads would add up in any order. With fewer different rows than clusters, centres coincide, which is
+        # Several threads would sum in random order. With fewer different rows than clusters, centres coincide, which is
         # no reason to warn.
         with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -88,11 +88,11 @@ def head_around(
     Parameters
     ----------
     centres : ndarray of shape (n_clusters, n_features)
-        In standardised space.
+        The centres, in standardised space.
     inertia : float
         Mean squared distance of standardised rows from their centre.
     spectrum : Spectrum
-        How the rows vary.
+        The variances of the rows.
     """
     steepness = choices.steepness_for(inertia, spectrum.n_directions)
     # −steepness ‖x − c‖² / 2, without the part that all clusters share.
@@ -100,7 +100,7 @@ def head_around(
 
 
 def in_order_of_classes(heads: HeadStack, space: TrainingSpace, supervision: Supervision) -> HeadStack:
-    """Return the heads with their clusters in the order of the classes whose labelled rows they hold."""
+    """Return the heads with their clusters ordered by the classes of the labelled rows in them."""
     rows = space.rows.take(supervision.rows).astype(space.rows.dtype)
     batch = batch_for(rows, len(supervision.rows))
     batch.load(rows, np.arange(len(supervision.rows)), space.standardization)

@@ -32,10 +32,14 @@ if TYPE_CHECKING:
 
 def deep(
     images: ImagesArgument,
-    k: Annotated[int | None, typer.Option("--k", "-k", min=2, help="Clusters; by default the classes.")] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", min=2, help="Number of clusters; by default the number of classes.")
+    ] = None,
     objective: Annotated[
         list[str] | None,
-        typer.Option(help="Objective; may be repeated. By default those of Table 3, with --init those of Table 4."),
+        typer.Option(
+            help="Objective to compare; may be repeated. By default those of Table 3, with --init those of Table 4."
+        ),
     ] = None,
     preset: Annotated[
         PresetName | None, typer.Option(help="Settings of the paper, as in [bold]cceclust deep[/].")
@@ -44,7 +48,7 @@ def deep(
     init: Annotated[
         Path | None,
         typer.Option(
-            help="Weights that all start from: a checkpoint of SCAN, SimCLR, MoCo or solo-learn, or the model of a run."
+            help="Initial weights for all: a checkpoint of SCAN, SimCLR, MoCo or solo-learn, or the model of a run."
         ),
     ] = None,
     changes: Annotated[
@@ -55,11 +59,13 @@ def deep(
             help="A parameter of an objective, for those that have it, e.g. [cyan]information_weight=0.3[/].",
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs a trial.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Images a step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(callback=check_above_zero, help="Adam's.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(min=0, help="Adam's L2 term.")] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials an objective.")] = 6,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs per trial.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per batch.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(callback=check_above_zero, help="Learning rate of Adam.")
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of Adam (its L2 term).")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trials per objective.")] = 6,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     split: SplitOption = None,
@@ -71,7 +77,7 @@ def deep(
         typer.Option(
             "--out",
             "-o",
-            help="Folder to keep the runs in, one an objective and trial; what is there is not trained again.",
+            help="Folder to keep the runs in, one per objective and trial; finished runs are not trained again.",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
@@ -81,7 +87,7 @@ def deep(
     """Compare objectives that train a network from scratch (Table 3 of the paper) or from a checkpoint (Table 4).
 
     All start from the same weights and see the same batches; accuracy, NMI and ARI are those of the trained networks,
-    as means over the trials. Stopped or killed, the same command with the same --out goes on.
+    as means over the trials. If it is stopped or killed, the same command with the same --out continues.
     """
     from cceclust.bench.deep import TABLE_3, TABLE_4, compare_objectives
     from cceclust.files.images import open_images
@@ -123,7 +129,7 @@ def deep(
 
 
 def parse_parameters(texts: list[str], objectives: list[str]) -> dict[str, dict[str, Any]]:
-    """Return what ``--set`` changes of each objective; every text must mean something to one of them."""
+    """Return the parameters of each objective that ``--set`` changes; each must belong to some objective."""
     groups = {name: objective_settings(name) for name in objectives}
     known = {name: setting for group in groups.values() for name, setting in group.items()}
     values = parse_settings(texts, known)

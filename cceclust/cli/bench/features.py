@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 def features(
     file: FeaturesArgument,
-    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Clusters; by default the classes.")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Method; may be repeated. By default: all.")] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", min=1, help="Number of clusters; by default the number of classes.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Method to compare; may be repeated. By default: all.")
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
@@ -41,11 +45,11 @@ def features(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter of the methods that have it, in the place of the preset's, e.g. [cyan]max_epochs=50[/].",
+            help="Parameter to change from the preset, for the methods that have it, e.g. [cyan]max_epochs=50[/].",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials a method.")] = 6,
-    restarts: Annotated[int, typer.Option(min=1, help="Restarts a trial.")] = 1,
+    trials: Annotated[int, typer.Option(min=1, help="Trials per method.")] = 6,
+    restarts: Annotated[int, typer.Option(min=1, help="Restarts per trial.")] = 1,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,

@@ -34,7 +34,7 @@ DEEP_PANEL = "With --deep"
 
 
 def deep_option(**settings: Any) -> Any:
-    """Return an option of the panel on networks."""
+    """Return an option of the help panel on networks."""
     return typer.Option(rich_help_panel=DEEP_PANEL, **settings)
 
 
@@ -50,18 +50,18 @@ def noisy_labels(
     deep: Annotated[bool, typer.Option("--deep", help="Train a ResNet-18 on images from scratch.")] = False,
     noise: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=0.99, help="Part of random labels; may be repeated. By default: 0, 0.1, …, 0.9."),
+        typer.Option(min=0, max=0.99, help="Fraction of random labels; may be repeated. By default: 0, 0.1, …, 0.9."),
     ] = None,
     weight_decay: Annotated[
         float | None,
         typer.Option(min=0, help="Weight decay of the head, on features. By default: what suits the features."),
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of held-out rows and of noise.")] = 5,
+    draws: Annotated[int, typer.Option(min=1, help="Number of draws of held-out rows and noise.")] = 5,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first draw.")] = 0,
-    size: Annotated[int | None, deep_option(min=32, help="Side of the images; 32 by default.")] = None,
-    epochs: Annotated[int | None, deep_option(min=1, help="Epochs a network; 10 by default.")] = None,
+    size: Annotated[int | None, deep_option(min=32, help="Side length of the images in pixels; 32 by default.")] = None,
+    epochs: Annotated[int | None, deep_option(min=1, help="Epochs per network; 10 by default.")] = None,
     learning_rate: Annotated[
-        float | None, deep_option(callback=check_above_zero, help="Adam's; 0.001 by default.")
+        float | None, deep_option(callback=check_above_zero, help="Learning rate of Adam; 0.001 by default.")
     ] = None,
     device: Annotated[str | None, deep_option(help="auto (the default), cpu, mps, cuda or cuda:N.")] = None,
     split: SplitOption = None,
@@ -81,9 +81,9 @@ def noisy_labels(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Train on noisy labels by collision cross-entropy and by Shannon's: Figure 2 of the paper.
+    """Train on noisy labels with collision cross-entropy and with Shannon's: Figure 2 of the paper.
 
-    Both learn the same soft targets from four fifths of the rows; accuracy is that on the others. With --deep, rows
+    Both learn the same soft targets from four fifths of the rows; accuracy is measured on the rest. With --deep, rows
     are images, and every fit trains a network.
     """
     from cceclust.bench.figures import check_figure_target
@@ -121,7 +121,7 @@ def noisy_labels(
 
 
 def print_noise(outcomes: list[NoiseResult], title: str) -> None:
-    """Print a row a level of noise."""
+    """Print one row per level of noise."""
     table = plain_table(title, "noise", "collision", "Shannon")
     for outcome in outcomes:
         table.add_row(f"{outcome.noise:g}", mean_and_deviation(outcome.cce), mean_and_deviation(outcome.ce))

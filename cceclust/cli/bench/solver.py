@@ -1,4 +1,4 @@
-"""``cceclust bench solver``: how fast the solvers come near the minimum."""
+"""``cceclust bench solver``: how fast each solver comes near the minimum."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def solver(
 
 
 def print_solver_benchmark(benchmark: SolverBenchmark, start_up: StartUp) -> None:
-    """Print the table, and where projected gradient descent is the faster one."""
+    """Print the table, and the cases in which projected gradient descent is faster."""
     from rich.table import Table
 
     title = f"{benchmark.n_points} points, to a loss {benchmark.tolerance:g} × the minimum above it"

@@ -1,4 +1,4 @@
-"""How the benchmarks print their tables."""
+"""Shared code for the tables of the benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["mean_and_deviation", "plain_table"]
 
 
 def plain_table(title: str, *headers: str) -> Table:
-    """Return an empty table: names to the left, numbers to the right."""
+    """Return an empty table with names aligned left and numbers aligned right."""
     from rich import box
     from rich.table import Table
 

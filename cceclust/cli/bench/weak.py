@@ -33,7 +33,7 @@ ScratchPreset = Literal["mnist", "cifar10", "cifar100-20", "stl10"]
 
 
 def deep_option(**settings: Any) -> Any:
-    """Return an option of the panel on networks."""
+    """Return an option of the help panel on networks."""
     return typer.Option(rich_help_panel=DEEP_PANEL, **settings)
 
 
@@ -50,24 +50,24 @@ def weak(
     ratio: Annotated[
         list[float] | None,
         typer.Option(
-            min=0, max=1, help="Part of the rows that has a label; may be repeated. By default 0.1, 0.05 and 0.01."
+            min=0, max=1, help="Fraction of the rows that have a label; may be repeated. By default 0.1, 0.05 and 0.01."
         ),
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="Method to compare; may be repeated. By default all.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of the labelled rows.")] = 5,
-    restarts: Annotated[int | None, typer.Option(min=1, help="Restarts a fit, on features; 1 by default.")] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Number of draws of the labelled rows.")] = 5,
+    restarts: Annotated[int | None, typer.Option(min=1, help="Restarts per fit, on features; 1 by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first draw.")] = 0,
     preset: Annotated[
         ScratchPreset | None, deep_option(help="Settings of the paper, as in [bold]cceclust deep[/].")
     ] = None,
     network: Annotated[NetworkName | None, deep_option(help="As in [bold]cceclust deep[/].")] = None,
     epochs: Annotated[
-        int | None, deep_option(min=1, help=f"Epochs a network; {RunSettings.n_epochs} by default.")
+        int | None, deep_option(min=1, help=f"Epochs per network; {RunSettings.n_epochs} by default.")
     ] = None,
     batch_size: Annotated[
-        int | None, deep_option(min=1, help=f"Images a step; {RunSettings.batch_size} by default.")
+        int | None, deep_option(min=1, help=f"Images per batch; {RunSettings.batch_size} by default.")
     ] = None,
     device: Annotated[str | None, deep_option(help="auto (the default), cpu, mps, cuda or cuda:N.")] = None,
     split: SplitOption = None,
@@ -80,7 +80,7 @@ def weak(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare what unlabelled rows add to a few labelled ones: Table 5 of the paper.
+    """Compare how much unlabelled rows add to a few labelled rows: Table 5 of the paper.
 
     Accuracy on the rows without a label, mean and deviation over the draws. Labelled rows are drawn class by class.
     With --deep, rows are images, and every fit trains a network.
@@ -111,7 +111,7 @@ def weak(
 
 
 def refuse_given(options: dict[str, Any], problem: str) -> None:
-    """Refuse options that would do nothing."""
+    """Refuse options that would have no effect."""
     for name in given(**options):
         raise typer.BadParameter(problem, param_hint=name)
 
@@ -148,7 +148,7 @@ def fit_all(
     *,
     quiet: bool,
 ) -> list[WeakResult]:
-    """Compare methods on features, with a bar that counts fits."""
+    """Compare methods on features, with a progress bar of fits."""
     from cceclust.bench.weak import compare_weak
 
     with task_progress(quiet=quiet, unit="fits") as bar:
@@ -174,7 +174,7 @@ def train_all(
     *,
     quiet: bool,
 ) -> list[WeakResult]:
-    """Compare methods on images, with a bar that counts epochs."""
+    """Compare methods on images, with a progress bar of epochs."""
     from cceclust.bench.weak_deep import compare_weak_deep
 
     with task_progress(quiet=quiet, unit="epochs") as bar:
@@ -188,7 +188,7 @@ def train_all(
 
 
 def print_weak(outcomes: list[WeakResult], title: str) -> None:
-    """Print a row a method and a column a ratio."""
+    """Print one row per method and one column per ratio."""
     ratios = list(dict.fromkeys(outcome.ratio for outcome in outcomes))
     table = plain_table(title, "method", *(f"{ratio:g}" for ratio in ratios), "seconds")
     for name in dict.fromkeys(outcome.method for outcome in outcomes):

@@ -25,9 +25,9 @@ class ArrayPart:
     Attributes
     ----------
     files : tuple of Path
-        The images' file first, then any others, such as that of the labels.
+        The file of the images first, then any others, such as the file of the labels.
     images : array-like of shape (n, height, width) or (n, height, width, channels), uint8
-        An array, or what can be indexed like one.
+        An array, or an object that can be indexed like one.
     labels : ndarray of shape (n,) or None
         Integers, or names.
     """
@@ -71,7 +71,7 @@ class ArrayImages(ImageCollection):
 
 
 def check(part: ArrayPart) -> None:
-    """Raise unless the array holds images, with a label each if there are any."""
+    """Raise unless the array holds images, and one label for each if there are labels."""
     path, shape = part.files[0], tuple(part.images.shape)
     if part.images.dtype != np.uint8:
         raise FileContentError(f"{path}: images have the type {part.images.dtype}; expected uint8 (0 to 255)")
@@ -85,7 +85,7 @@ def check(part: ArrayPart) -> None:
 
 
 class Reopened:
-    """An array on disk that another process opens again instead of being sent its contents."""
+    """An array on disk; another process opens the file again instead of receiving its contents."""
 
     def __init__(self, open_array: Callable[..., Any], *arguments: Any) -> None:
         self._recipe = (open_array, *arguments)

@@ -22,7 +22,7 @@ __all__ = ["cifar_batches", "read_binary_batch", "read_python_batch"]
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch")
 CIFAR100_BATCHES = ("train", "test")
 PIXELS = 3 * 32 * 32
-# What labels are called in CIFAR-100's python batches; the first ones are read by default.
+# Names of the labels in CIFAR-100's python batches; the first is the default.
 CIFAR100_LABELS = ("coarse_labels", "fine_labels")
 
 
@@ -79,7 +79,7 @@ def chosen_labels(path: Path, wanted: str | None, *, has_two: bool) -> str:
 
 
 def part(path: Path, meta: Path, pixels: NDArray[Any], labels: NDArray[np.int64], names: list[str]) -> ArrayPart:
-    """Put the channels last, and names in the place of numbers if they are known."""
+    """Put the channels last, and replace numbers by class names if they are known."""
     images = np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
     if not names:
         return ArrayPart((path,), images, labels)

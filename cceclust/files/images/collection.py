@@ -1,4 +1,4 @@
-"""What every image collection can do, whatever it is stored in."""
+"""The interface of every image collection, however it is stored."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ImageCollection(ABC):
     Attributes
     ----------
     source : str
-        What was opened, for people.
+        What was opened, as text for people.
     files : sequence of Path
-        The files whose change would change the images or their labels.
+        The files that the images and their labels are read from.
     labels : ndarray of shape (n_images,) or None
         True labels: names where they are known, integers otherwise.
     paths : ndarray of shape (n_images,) or None
@@ -53,7 +53,7 @@ class ImageCollection(ABC):
         """Return an image as RGB of shape (height, width, 3); raise FileError if it cannot be read."""
 
     def name(self, index: int) -> str:
-        """Return how to call an image in a message."""
+        """Return the name of an image for messages."""
         return f"{self.source}[{index}]" if self.paths is None else str(self.paths[index])
 
     @property
@@ -83,7 +83,7 @@ class ImageCollection(ABC):
 
 
 class FirstImages(ImageCollection):
-    """The head of another collection."""
+    """The first images of another collection."""
 
     def __init__(self, whole: ImageCollection, n_images: int) -> None:
         super().__init__(

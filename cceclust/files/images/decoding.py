@@ -23,7 +23,7 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 PILLOW_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF")
 # Pillow's own limit for a "decompression bomb": half a gigabyte of RGB.
 MAX_PIXELS = 178_956_970
-# Files of one colour are small however large the image is.
+# Images of a single colour compress well, so a small file may be a large image.
 SMALL_FILE_PIXELS = 50_000_000
 
 
@@ -33,9 +33,9 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     Parameters
     ----------
     file : Path or binary file
-        A PNG, JPEG, WebP, BMP or TIFF image; of several frames the first counts.
+        A PNG, JPEG, WebP, BMP or TIFF image; only the first of several frames is read.
     name : str
-        What to call it in an error.
+        Its name in error messages.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
         raise MissingExtraError("reading image files needs Pillow: pip install 'cceclust[torch]'") from None
     try:
         with warnings.catch_warnings():
-            # Pillow warns of odd metadata and of large images; the one is harmless, the other is checked below.
+            # Pillow warns of odd metadata, which is harmless, and of large images, which are checked below.
             warnings.simplefilter("ignore")
             n_bytes = size_of(file)
             with Image.open(file, formats=PILLOW_FORMATS) as image:
@@ -62,12 +62,12 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
         raise FileContentError(f"{name} is not a readable image (no {', '.join(PILLOW_FORMATS)} file)") from None
     except Image.DecompressionBombError:
         raise FileContentError(f"{name} is refused: it has more than {MAX_PIXELS:,} pixels") from None
-    except Exception as error:  # whatever damaged bytes can cause inside a decoder
+    except Exception as error:  # damaged bytes can cause any error inside a decoder
         raise FileContentError(f"{name} is not a readable image ({error or type(error).__name__})") from None
 
 
 def size_of(file: Path | BinaryIO) -> int:
-    """Return the length of a file, which is left at its beginning."""
+    """Return the length of a file, and rewind it."""
     if isinstance(file, Path):
         return file.stat().st_size
     n_bytes = file.seek(0, os.SEEK_END)
@@ -76,7 +76,7 @@ def size_of(file: Path | BinaryIO) -> int:
 
 
 def refuse_bomb(image: PILImage, name: str, n_bytes: int) -> None:
-    """Raise if the header promises more pixels than such a file can hold, before any is decoded."""
+    """Raise, before any decoding, if the header claims more pixels than a file of this size can hold."""
     limit = min(MAX_PIXELS, max(SMALL_FILE_PIXELS, MOST_GROWTH * n_bytes))
     if image.width * image.height > limit:
         raise FileContentError(f"{name} is refused: {image.width} × {image.height} is over {limit:,} pixels")

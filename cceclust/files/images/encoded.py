@@ -1,4 +1,4 @@
-"""Image files in a folder, on a list or in an archive."""
+"""Image files in a folder, in a list or in an archive."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cceclust.files.reading import naming
 
 __all__ = ["open_folder", "open_list", "open_tar", "open_zip"]
 
-# No photograph is as large; a member of an archive that claims to be is not read into memory.
+# No photograph is this large; an archive member that claims to be is not read into memory.
 MAX_MEMBER_BYTES = 1 << 28
 
 
 class EncodedImages(ImageCollection):
-    """Images that must be decoded, each with a path; folders of classes give the labels."""
+    """Images that must be decoded, each with a path; class folders give the labels."""
 
     def __init__(self, source: Path, files: Sequence[Path], paths: Sequence[str]) -> None:
         if not paths:
@@ -44,14 +44,14 @@ class EncodedImages(ImageCollection):
 
 
 class ImageFiles(EncodedImages):
-    """Images in a file each."""
+    """Images in one file each."""
 
     def _file(self, index: int) -> Path:
         return Path(self.name(index))
 
 
 class TarImages(EncodedImages):
-    """Members of an uncompressed tar archive, read where they lie."""
+    """Members of an uncompressed tar archive, read in place."""
 
     def __init__(self, path: Path, members: Sequence[tarfile.TarInfo]) -> None:
         super().__init__(path, [path], [f"{path.as_posix()}/{member.name}" for member in members])
@@ -76,7 +76,7 @@ class ZipImages(EncodedImages):
         self._archive: zipfile.ZipFile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # An open file does not travel to another process, which opens its own.
+        # An open file cannot be sent to another process, which opens its own.
         return {**self.__dict__, "_archive": None}
 
     def _file(self, index: int) -> BinaryIO:
@@ -96,7 +96,7 @@ def open_folder(path: Path) -> ImageCollection:
 
 
 def is_image(file: Path, root: Path) -> bool:
-    """Tell an image by its name; hidden files and folders are not looked at."""
+    """Tell by the name whether a path is an image; hidden files and folders are ignored."""
     visible = not any(part.startswith(".") for part in file.relative_to(root).parts)
     return visible and file.suffix.lower() in IMAGE_SUFFIXES
 
@@ -123,7 +123,7 @@ def open_zip(path: Path) -> ImageCollection:
 
 
 def is_image_member(name: str) -> bool:
-    """Tell an image of an archive by its name; ``__MACOSX`` is what macOS adds of its own."""
+    """Tell by the name whether an archive member is an image; macOS adds its own files in ``__MACOSX``."""
     path = PurePosixPath(name)
     hidden = any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in path.parts)
     return not hidden and path.suffix.lower() in IMAGE_SUFFIXES
@@ -136,7 +136,7 @@ def refuse_large_member(name: str, size: int) -> None:
 
 
 def labels_from(paths: Sequence[str]) -> NDArray[Any] | None:
-    """Return the class folder of each path: the first below the folder that all share; None if one has none.
+    """Return the class folder of each path: the first folder below the common one; None if any path has none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The idx files of MNIST and its kin (http://yann.lecun.com/exdb/mnist/), plain or gzipped."""
+"""The idx files of MNIST and similar data sets (http://yann.lecun.com/exdb/mnist/), plain or gzipped."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ UINT8_MAGIC = b"\0\0\x08"
 
 
 def idx_batches(folder: Path) -> list[Path]:
-    """List the image files of a folder; of a file that is there both plain and gzipped, the plain one."""
+    """List the image files of a folder; where a file is there both plain and gzipped, only the plain one."""
     found = {file.name.removesuffix(".gz"): file for file in sorted(folder.glob("*images*idx*"), reverse=True)}
     return sorted(found.values(), key=lambda file: ("train" not in file.name, file.name))
 
 
 def read_idx_images(path: Path) -> ArrayPart:
-    """Read images, and labels from the file beside it whose name says labels instead of images."""
+    """Read images, and their labels from the file that has "labels" in its name instead of "images"."""
     images = read_idx(path)
     labels_path = labels_beside(path)
     if labels_path is None:

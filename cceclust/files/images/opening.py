@@ -1,4 +1,4 @@
-"""The one way in: find out what a path holds and open it."""
+"""Opening images: find out what a path holds and open it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cceclust.files.reading import reading, refuse_what_is_no_file
 
 __all__ = ["open_images"]
 
-# How the batches of the well-known data sets begin that belong to a split.
+# The file name prefixes of each split in the well-known data sets.
 SPLITS = {"train": ("train", "data_batch"), "test": ("test", "t10k"), "unlabeled": ("unlabeled",)}
 PICKLE_MAGIC = b"\x80"
-# The folders that the archives of the data sets unpack to, also below a folder that torchvision downloaded to.
+# The folders that the archives of the data sets unpack to, also below torchvision's download folder.
 UNPACKED = (
     "cifar-10-batches-py",
     "cifar-10-batches-bin",
@@ -50,14 +50,14 @@ def open_images(
     path : str or Path
         A folder of images (class subfolders become labels), a text file of paths (``.txt``), an archive of images
         (``.zip``, ``.tar``), an array of images (``.npy``, ``.npz``, ``.h5``), idx files as of MNIST (also gzipped),
-        batches of CIFAR-10 or CIFAR-100 (python or binary), or the binary files of STL-10: one file, the folder
-        that holds them, or the folder that torchvision downloaded them to.
+        batches of CIFAR-10 or CIFAR-100 (python or binary), or the binary files of STL-10. Give one file, the folder
+        that holds the files, or the folder that torchvision downloaded them to.
     split : {"train", "test", "unlabeled"}, optional
         Which files of a folder of batches to read; all labelled ones by default.
     limit : int, optional
-        Read only the first images.
+        Read only this many images, from the first.
     dataset : str, optional
-        Name of the images inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only array that can be.
+        Name of the images inside a ``.npz`` or ``.h5`` file; by default ``images`` or the only possible array.
     labels_dataset : str, optional
         Name of the labels inside it; by default ``labels`` if it is there. For CIFAR-100 ``coarse_labels``, the
         default, or ``fine_labels``.
@@ -88,7 +88,7 @@ def open_images(
 
 
 def open_directory(path: Path, split: str | None, labels_name: str | None) -> ImageCollection:
-    """Open the batches of a well-known data set if they are there, or else a folder of image files."""
+    """Open the batches of a well-known data set if there are any, otherwise a folder of image files."""
     batches = find_batches(path)
     if not batches and split is None:
         if labels_name is not None:
@@ -106,7 +106,7 @@ def open_directory(path: Path, split: str | None, labels_name: str | None) -> Im
 
 
 def find_batches(path: Path) -> list[Path]:
-    """List the batches of a folder, or of the one data set that lies below it as torchvision leaves it."""
+    """List the batches of a folder, or of the one data set below it in torchvision's layout."""
     own = batches_in(path)
     if own:
         return own
@@ -123,7 +123,7 @@ def batches_in(folder: Path) -> list[Path]:
 
 
 def open_folder_of_images(path: Path) -> ImageCollection:
-    """Open a folder of image files; if there is none but an archive, say how to unpack it."""
+    """Open a folder of image files; if it only holds an archive, raise with advice on unpacking it."""
     try:
         return open_folder(path)
     except FileContentError:
@@ -133,7 +133,7 @@ def open_folder_of_images(path: Path) -> ImageCollection:
 
 
 def refuse_compressed(path: Path) -> None:
-    """Raise if a file is a compressed tar archive, which can only be read from its beginning."""
+    """Raise if a file is a compressed tar archive, which cannot be read at arbitrary positions."""
     if path.name.lower().endswith(COMPRESSED):
         raise FileContentError(
             f"{path} is a compressed archive; unpack it with: tar -xf {shlex.quote(str(path))} "
@@ -158,13 +158,13 @@ def open_file(path: Path, dataset: str | None, labels_dataset: str | None) -> Im
 
 
 def read_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
-    """Read a batch of a well-known data set, with the labels of that name if it has several."""
+    """Read a batch of a well-known data set, with the labels of the given name if it has several."""
     with reading(path, "a batch of images"):
         return read_known_batch(path, labels_name)
 
 
 def read_known_batch(path: Path, labels_name: str | None) -> ArrayPart:
-    """Tell a batch by its name and its first bytes."""
+    """Recognise a batch by its name and its first bytes."""
     with path.open("rb") as file:
         magic = file.read(3)
     if path.suffix == ".bin" and not path.stem.endswith("_X"):

@@ -20,7 +20,7 @@ __all__ = ["open_array_images"]
 
 
 def open_array_images(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
-    """Read labels into memory, and images as they are asked for; those of an archive into memory as well."""
+    """Read labels into memory, and images on request; images of an archive are read into memory as well."""
     refuse_names_in_npy(path, dataset, labels_dataset)
     with stored_file(path) as file:
         name = "" if "" in file.arrays else choose_images(path, file.arrays, dataset)
@@ -57,7 +57,7 @@ def choose_images(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
 
 
 def load_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> NDArray[Any] | None:
-    """Return the labels of that name, or those called ``labels`` if they are there."""
+    """Return the labels with the given name, or those called ``labels`` if they exist."""
     if wanted is not None and wanted not in stored:
         raise FileContentError(f"{path} has no dataset {wanted!r} for labels; it has {contents(stored)}")
     return load_column(path, stored, wanted or "labels")

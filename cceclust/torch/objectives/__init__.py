@@ -1,4 +1,4 @@
-"""What a network can be trained to minimise, one published objective a file."""
+"""The objectives that a network can be trained on, one published objective per file."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ OBJECTIVES: dict[str, type[Objective]] = {
 
 
 def make_objective(name: str, **parameters: Any) -> Objective:
-    """Return the objective of that name.
+    """Return the objective of the given name.
 
     Parameters
     ----------
     name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm", "scan"}
         See :data:`OBJECTIVES`.
     **parameters
-        Those of the objective.
+        Parameters of the objective.
 
     Examples
     --------

@@ -21,11 +21,11 @@ class CCE(Objective):
     Parameters
     ----------
     fairness : float
-        λ, the weight of equal cluster sizes; the paper has 100. It shapes y; no gradient flows through it.
+        λ, the weight of equal cluster sizes; the paper uses 100. It affects y only; no gradient flows through it.
     augmentation_weight : float
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
-        EM iterations in each batch.
+        EM iterations per batch.
 
     Examples
     --------

@@ -16,13 +16,13 @@ __all__ = ["CCEByPGD", "project_to_simplex"]
 class CCEByPGD(CCE):
     """Mean of H₂(y, σ) + λ KL(ȳ ‖ u) + w · mean of H₂(y, σ_view), with y found by projected gradient descent.
 
-    A step that would raise the loss is not taken, and the next ones are half as long: unlike the fixed step sizes of
+    A step that would raise the loss is not taken, and later steps are half as long: unlike the fixed step sizes of
     the paper's Table 1, this needs no tuning and cannot diverge.
 
     Parameters
     ----------
     fairness : float
-        λ, the weight of equal cluster sizes; the paper has 100.
+        λ, the weight of equal cluster sizes; the paper uses 100.
     augmentation_weight : float
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
@@ -44,14 +44,14 @@ class CCEByPGD(CCE):
         n_clusters = probabilities.shape[1]
         smallest = torch.finfo(probabilities.dtype).tiny
         labels, loss = probabilities, self._value(probabilities, probabilities)
-        # Times the number of samples, as all steps here: the reach of one point's own term.
+        # Multiplied by the number of samples, like all steps here: a step size that suits the term of one point.
         step = torch.ones_like(loss)
         for _ in range(self.max_iter):
             collision = (labels * probabilities).sum(dim=1, keepdim=True).clamp_min(smallest)
             pull = self.fairness * (n_clusters * labels.mean(dim=0)).clamp_min(smallest).log()
             moved = project_to_simplex(labels - step * (pull - probabilities / collision))
             value = self._value(moved, probabilities)
-            # Decided on the device: nothing waits for the answer.
+            # Decided on the device, so that nothing waits for it.
             lower = value < loss
             labels, loss = torch.where(lower, moved, labels), torch.where(lower, value, loss)
             step = torch.where(lower, 1.2 * step, 0.5 * step)
@@ -77,7 +77,7 @@ def project_to_simplex(rows: Tensor) -> Tensor:
     >>> project_to_simplex(torch.tensor([[1.0, 1.0, -3.0]]))
     tensor([[0.5000, 0.5000, 0.0000]])
     """
-    # All points of the simplex stay as near when a row moves along (1, …, 1), and small numbers lose nothing.
+    # A shift of a row along (1, …, 1) does not change its projection, and keeps the digits of small numbers.
     rows = rows - rows.amax(dim=1, keepdim=True)
     largest = rows.sort(dim=1, descending=True).values
     excess = largest.cumsum(dim=1) - 1

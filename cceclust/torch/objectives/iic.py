@@ -29,7 +29,7 @@ class IIC(Objective):
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss, which has no parts."""
         joint = logits.softmax(dim=1).T @ view.softmax(dim=1) / len(logits)
-        # Where an entry is 0 its logarithm would be infinite; it adds nothing.
+        # Entries of 0 add nothing, but their logarithm would be infinite.
         joint = ((joint + joint.T) / 2).clamp_min(torch.finfo(joint.dtype).tiny)
         marginal = joint.sum(dim=1)
         information = (joint * (joint.log() - marginal.log()[:, None] - marginal.log()[None, :])).sum()

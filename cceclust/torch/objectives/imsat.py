@@ -22,10 +22,10 @@ from cceclust.validation import check_non_negative
 __all__ = ["IMSAT", "adversarial_view"]
 
 Views = Literal["adversarial", "augmented"]
-# Deviation of the head's first weights in the authors' code. A head of the usual size saturates in its first steps,
+# Deviation of the head's initial weights in the authors' code. A head with larger weights saturates in its first steps,
 # with all images in one cluster, and the information term is too weak to undo that.
 HEAD_DEVIATION = 1e-4
-# Length of the random step that the adversarial direction is found with: 10 in the authors' code, whose pixels go
+# Length of the random step used to find the adversarial direction: 10 in the authors' code, whose pixels go
 # from -1 to 1.
 PROBE = 5.0
 
@@ -42,10 +42,10 @@ class IMSAT(Objective):
     augmentation_weight : float
         w, the weight of the loss of the views.
     views : {"adversarial", "augmented"}
-        Views that change the prediction most, within `radius`, or the trainer's augmentation.
+        Views that change the prediction most within `radius`, or the trainer's augmentation.
     radius : float
-        How far adversarial views are from their images, as a part of the distance to the nearest other image of the
-        batch. The authors have 0.25, of the distance to the tenth nearest image of all.
+        Distance of adversarial views from their images, as a fraction of the distance to the nearest other image of the
+        batch. The authors use 0.25 of the distance to the tenth nearest of all images.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class IMSAT(Objective):
         self.radius = radius
 
     def start_head(self, head: nn.Linear) -> None:
-        """Make the head's first weights so small that all clusters are equally likely everywhere."""
+        """Make the head's initial weights so small that all clusters are equally likely everywhere."""
         nn.init.normal_(head.weight, std=HEAD_DEVIATION)
 
     def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
@@ -97,16 +97,16 @@ class IMSAT(Objective):
 
 
 def adversarial_view(network: nn.Module, images: Tensor, radius: float) -> Tensor:
-    """Move each image towards where the prediction changes most.
+    """Move each image in the direction in which the prediction changes most.
 
     Parameters
     ----------
     network : nn.Module
-        Maps images to logits. No gradient is left in its parameters.
+        Maps images to logits. Its parameters get no gradient.
     images : tensor (n, …)
         At least two.
     radius : float
-        Length of the move, as a part of the distance to the nearest other image.
+        Length of the move, as a fraction of the distance to the nearest other image.
 
     Returns
     -------

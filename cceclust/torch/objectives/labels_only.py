@@ -1,4 +1,4 @@
-"""No objective at all, to see what others add to some labels ("only seeds" in Table 5 of arXiv:2303.07321)."""
+"""No objective at all, to see how much the others add to some labels ("only seeds" in Table 5 of arXiv:2303.07321)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LabelsOnly"]
 
 
 class LabelsOnly(Objective):
-    """0, which leaves the trainer's loss of labelled images. Without any of these there is nothing to learn.
+    """A loss of 0, which leaves only the trainer's loss of labelled images. Without labels nothing is learned.
 
     Examples
     --------

@@ -21,11 +21,11 @@ class MIADM(Objective):
     Parameters
     ----------
     fairness : float
-        λ, the weight of equal cluster sizes; 1 in the paper of Jabi et al.
+        λ, the weight of equal cluster sizes; 1 in Jabi et al.
     augmentation_weight : float
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
-        The solver's iterations in each batch.
+        Iterations of the solver per batch.
 
     Examples
     --------

@@ -11,21 +11,21 @@ __all__ = ["Objective", "entropy_of_mean", "shannon_cross_entropy"]
 
 
 class Objective(nn.Module, ABC):
-    """A loss of the logits of a batch of images and of one view of each, which is an augmented one by default.
+    """A loss of the logits of a batch of images and of one view of each image; by default an augmented view.
 
     Attributes
     ----------
     n_neighbors : int
-        If above 0, views are not those of the image itself but of one of so many nearest neighbours.
+        If above 0, the view is not of the image itself but of one of this many nearest neighbours.
     """
 
     n_neighbors: int = 0
 
     def start_head(self, head: nn.Linear) -> None:
-        """Change the head's first weights as the objective's authors do; by default they stay as they are."""
+        """Change the head's initial weights as the authors of the objective do; by default they stay as they are."""
 
     def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the view of each image (n, …) that the network's logits are compared on."""
+        """Return the view of each image (n, …) whose logits are compared with those of the image."""
         return augmentation(images)
 
     @abstractmethod
@@ -35,12 +35,12 @@ class Objective(nn.Module, ABC):
         Parameters
         ----------
         logits, view : tensor (n_samples, n_clusters) of float32 or float64
-            Of the images as they are, and of their augmented views, in the same order.
+            Logits of the images as they are, and of their augmented views, in the same order.
 
         Returns
         -------
         dict of scalar tensors
-            ``loss``, to be minimised, and what it is made of; only ``loss`` need carry gradients.
+            ``loss``, to be minimised, and its parts; only ``loss`` needs gradients.
         """
 
 
@@ -51,6 +51,6 @@ def shannon_cross_entropy(targets: Tensor, logits: Tensor) -> Tensor:
 
 def entropy_of_mean(logits: Tensor) -> Tensor:
     """Return H(σ̄) for σ = softmax(logits) and its mean σ̄ over samples."""
-    # From log-probabilities, a mean of 0 has a finite logarithm.
+    # Computed from log-probabilities: even a mean that underflows to 0 has a finite logarithm.
     log_mean = logits.log_softmax(dim=1).logsumexp(dim=0) - logits.new_tensor(len(logits)).log()
     return -(log_mean.exp() * log_mean).sum()

@@ -1,8 +1,8 @@
 """SCAN: an image and its nearest neighbours belong to one cluster, and clusters are equally large.
 
 W. Van Gansbeke, S. Vandenhende, S. Georgoulis, M. Proesmans, L. Van Gool, "SCAN: Learning to classify images without
-labels", ECCV 2020 (arXiv:2005.12320). Neighbours are those of the features that training starts with, so it is meant
-for a network that a pretext task has trained.
+labels", ECCV 2020 (arXiv:2005.12320). Neighbours are found with the features at the start of training, so SCAN is meant
+for a network that was pretrained on a pretext task.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SCAN(Objective):
     entropy_weight : float
         w; 5 in the authors' code.
     n_neighbors : int
-        Neighbours of each image, of which every step draws one; 20 in the authors' paper.
+        Number of neighbours of each image, of which every step draws one; 20 in the authors' paper.
 
     Examples
     --------

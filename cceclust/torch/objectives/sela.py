@@ -1,7 +1,7 @@
 """SeLa: one-hot pseudo-labels in clusters of equal size, by optimal transport (equation 4 of arXiv:2303.07321).
 
 Y. M. Asano, C. Rupprecht, A. Vedaldi, "Self-labelling via simultaneous clustering and representation learning",
-ICLR 2020 (arXiv:1911.05371). Labels are found batch by batch here, as for all objectives, and not once in a while for
+ICLR 2020 (arXiv:1911.05371). Here labels are found batch by batch, as for all objectives, and not from time to time for
 all the data.
 """
 
@@ -18,16 +18,16 @@ __all__ = ["SeLa", "balanced_labels"]
 
 
 class SeLa(Objective):
-    """Mean of H(y, σ) + w · mean of H(y, σ_view) with one-hot y that fill all clusters alike.
+    """Mean of H(y, σ) + w · mean of H(y, σ_view) with one-hot y in clusters of equal size.
 
     Parameters
     ----------
     sharpness : float
-        Power of the probabilities in the transport; 25 in the paper of SeLa.
+        Exponent of the probabilities in the transport; 25 in the SeLa paper.
     augmentation_weight : float
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
-        Sinkhorn's iterations in each batch.
+        Sinkhorn iterations per batch.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class SeLa(Objective):
 
 @torch.no_grad()
 def balanced_labels(logits: Tensor, sharpness: float, max_iter: int) -> Tensor:
-    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with rows that sum to 1 and columns alike, by Sinkhorn.
+    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and equal column sums, by Sinkhorn.
 
     Examples
     --------
