@@ -57,7 +57,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     label_weight : float, default=1.0
         w: weight of the loss of labelled rows, relative to the self-labeling loss.
     fairness : float, default=10.0
-        As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `solver_iterations`,
+        As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `max_iter`,
         `n_neighbors` and `neighbor_weight`.
     n_init : int, default=2
         Number of restarts from different random weights. Labels make them agree, so few are enough.
@@ -115,7 +115,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 20,
+        max_iter: int = 20,
         n_neighbors: int | Literal["auto"] = "auto",
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means"] = "auto",
@@ -139,7 +139,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -257,7 +257,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             How each head is trained, or one for all.
         """
         solvers = [
-            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans
         ]
         return SelfLabeling(solvers, companion_weight=self.neighbor_weight)
