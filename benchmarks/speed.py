@@ -66,9 +66,11 @@ def measure_speed(features: NDArray[Any], n_clusters: int, n_rounds: int) -> tup
 
 
 def cce(n_clusters: int, n_restarts: int, *, epochs: int = EPOCHS, n_neighbors: int = 0) -> CCEClusterer:
-    """Return a clusterer that trains for a fixed number of epochs."""
+    """Return a clusterer that only trains: a fixed number of epochs, equal sizes given, so that no graph is needed."""
     return CCEClusterer(
         n_clusters,
+        fairness=100.0,
+        prior=np.full(n_clusters, 1 / n_clusters),
         n_init=n_restarts,
         max_epochs=epochs,
         n_neighbors=n_neighbors,

@@ -90,18 +90,20 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 # Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
 # more outvote the heads where both are equally good.
 PARTITIONS = 4
-# Neighbours on which candidates are judged; 10 to 20 rank them alike.
-JUDGE_NEIGHBORS = 15
+# Neighbours on which candidates are judged; 10 to 20 rank them alike. Given graphs of fewer than five say too little.
+JUDGE_NEIGHBORS, LEAST_JUDGE_NEIGHBORS = 15, 5
 # Heads are fitted to the refined labels of every candidate in so many steps of so many rows,
 REFIT_STEPS, REFIT_BATCH = 300, 250
 # with this part of the automatic weight decay: labels are given, so a head cannot saturate on a wrong answer.
 REFIT_DECAY = 0.1
 # K-means is kept where it is at most so many standard errors of the modularity below the best candidate,
 FLOOR_ERRORS = 2.0
+# or where it separates at most this part of the pairs of neighbours that the best one does;
+CLEARLY_FEWER = 0.5
 # and of the others, those within so many of the best are compared by how much they agree.
 TIE_ERRORS = 1.0
 # K-means starts so many times on rows with so many numbers, at least so many rows, and goes on from the best of these
-# on all rows for so many rounds.
+# on all rows for so many rounds. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
 # Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
@@ -110,6 +112,12 @@ LEAST_ROWS_PER_CLUSTER = 10
 # Neighbours by distance rather than by direction where there are fewer directions than this: in a plane, clusters that
 # lie behind each other have the same direction. Digits (29 directions) gain by it, too.
 LEAST_DIRECTIONS_FOR_COSINE = 32
+
+
+def floor_starts(n_clusters: int) -> int:
+    """Return how often K-means starts on the sample."""
+    return max(1, min(FLOOR_STARTS, 500 // n_clusters))
+
 
 # --- Components -------------------------------------------------------------------------------------------------------
 
@@ -292,7 +300,9 @@ POWER_OF_STABILITY = 0.25
 COST_OF_CLUSTERS = 0.02
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
-# and the borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
+# and no borders this short beside those of clouds;
+HARDLY_A_BORDER = 0.05
+# borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
 # at most 0.55 times, of a flat uniform sheet 0.7 times.
 MOST_OF_ONE = 0.65
 # Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.

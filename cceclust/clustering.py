@@ -31,6 +31,7 @@ from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.k_search import KSearch, search_rows
@@ -193,8 +194,8 @@ def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[
         return None
     if wanted == "auto":
         return features.neighbors
-    # Of more neighbours than are asked for, the nearest come first; where there are fewer, a search finds enough.
-    return features.neighbors[:, :wanted] if wanted <= features.neighbors.shape[1] else None
+    # Where there are fewer than are asked for, a search finds enough.
+    return features.neighbors if wanted <= features.neighbors.shape[1] else None
 
 
 def find_neighbors(
@@ -232,9 +233,10 @@ def find_neighbors(
             refuse_second_graph(features.path, force=force)
             rows = in_memory(features.array())
             measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
-            graph = nearest_neighbors(
-                rows.matrix, n_neighbors, n_components=n_components, random_state=seed, on_block=on_block
-            )
+            metric = metric_for(directions_of(rows, np.ones(rows.shape[0], rows.dtype)))
+        graph = nearest_neighbors(
+            rows.matrix, n_neighbors, metric=metric, n_components=n_components, random_state=seed, on_block=on_block
+        )
         write_neighbors(path, graph, dataset=features.dataset, force=force)
     return graph
 

@@ -15,6 +15,7 @@ __all__ = [
     "FloatArray",
     "as_distributions",
     "as_prior",
+    "as_relative_weights",
     "as_weights",
     "check_count",
     "check_non_negative",
@@ -104,8 +105,17 @@ def uniform_unless_given(prior: npt.ArrayLike | None, n_clusters: int) -> npt.ND
 
 def as_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dtype: npt.DTypeLike) -> FloatArray:
     """Check the weights of the points and scale them to sum 1."""
+    weights = as_relative_weights(sample_weight, n_samples, np.float64)
+    return np.asarray(weights / weights.sum(), dtype=dtype)
+
+
+def as_relative_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dtype: npt.DTypeLike) -> FloatArray:
+    """Check the weights of the points and scale them so that the largest is 1.
+
+    Only ratios matter, and the sum of huge weights, or the smallest of tiny ones, may be beyond float32.
+    """
     if sample_weight is None:
-        return np.full(n_samples, 1 / n_samples, dtype)
+        return np.ones(n_samples, dtype)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
         raise InputError(f"sample_weight must have shape ({n_samples},), got shape {weights.shape}")
@@ -114,9 +124,7 @@ def as_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dtype: npt.D
     largest = weights.max()
     if largest == 0:
         raise InputError("sample_weight is 0 everywhere; at least one point needs a positive weight")
-    # Dividing by the largest first keeps the sum of huge weights finite.
-    weights = weights / largest
-    return np.asarray(weights / weights.sum(), dtype=dtype)
+    return np.asarray(weights / largest, dtype=dtype)
 
 
 def is_number(value: Any) -> bool:

@@ -161,7 +161,7 @@ def settings_of(
         if method in PAPER_FAIRNESS:
             settings["fairness"] = PAPER_FAIRNESS[method]
         if method in PAPER_ITERATIONS:
-            settings["solver_iterations"] = PAPER_ITERATIONS[method]
+            settings["max_iter"] = PAPER_ITERATIONS[method]
         yield settings
     else:
         own = BEST_PARAMETERS[method]

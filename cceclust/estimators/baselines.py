@@ -126,7 +126,7 @@ class SeLa(SoftmaxClusterer):
     ----------
     sharpness : float, default=25.0
         The exponent of the probabilities in Sinkhorn's algorithm.
-    solver_iterations : int, default=20
+    max_iter : int, default=20
         Sinkhorn iterations per batch.
 
     References
@@ -144,7 +144,7 @@ class SeLa(SoftmaxClusterer):
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 20,
+        max_iter: int = 20,
         n_neighbors: int | Literal["auto"] = 0,
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means"] = "auto",
@@ -164,7 +164,7 @@ class SeLa(SoftmaxClusterer):
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -186,7 +186,7 @@ class SeLa(SoftmaxClusterer):
             How each head is trained, or one for all.
         """
         solver = OptimalTransportSolver(
-            prior=plans[0].prior, sharpness=self.sharpness, one_hot=True, max_iter=self.solver_iterations, tol=0.0
+            prior=plans[0].prior, sharpness=self.sharpness, one_hot=True, max_iter=self.max_iter, tol=0.0
         )
         return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
@@ -198,7 +198,7 @@ class MIADM(SoftmaxClusterer):
     ----------
     fairness : float, default=1.0
         λ.
-    solver_iterations : int, default=20
+    max_iter : int, default=20
         Solver iterations per batch.
 
     References
@@ -217,7 +217,7 @@ class MIADM(SoftmaxClusterer):
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 20,
+        max_iter: int = 20,
         n_neighbors: int | Literal["auto"] = 0,
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means"] = "auto",
@@ -237,7 +237,7 @@ class MIADM(SoftmaxClusterer):
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -259,7 +259,7 @@ class MIADM(SoftmaxClusterer):
             How each head is trained, or one for all.
         """
         solver = AlternatingDirectionSolver(
-            fairness=self.fairness, prior=plans[0].prior, max_iter=self.solver_iterations, tol=0.0
+            fairness=self.fairness, prior=plans[0].prior, max_iter=self.max_iter, tol=0.0
         )
         return SelfLabeling(solver, collision=False, companion_weight=self.neighbor_weight)
 
@@ -273,7 +273,7 @@ class CCEByPGD(SoftmaxClusterer):
         λ.
     step_size : float or "auto", default="auto"
         Step size of the projected gradient descent. "auto" is half of the limit above which it diverges.
-    solver_iterations : int, default=100
+    max_iter : int, default=100
         Steps of projected gradient descent per batch.
     """
 
@@ -288,7 +288,7 @@ class CCEByPGD(SoftmaxClusterer):
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 100,
+        max_iter: int = 100,
         n_neighbors: int | Literal["auto"] = 0,
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means"] = "auto",
@@ -309,7 +309,7 @@ class CCEByPGD(SoftmaxClusterer):
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -337,7 +337,7 @@ class CCEByPGD(SoftmaxClusterer):
             prior=plans[0].prior,
             loss="cce",
             step_size=automatic if self.step_size == "auto" else self.step_size,
-            max_iter=self.solver_iterations,
+            max_iter=self.max_iter,
             tol=0.0,
         )
         return SelfLabeling(solver, companion_weight=self.neighbor_weight)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
@@ -22,7 +21,7 @@ from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective, SelfLabeling
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
-from cceclust.validation import check_count, check_positive
+from cceclust.validation import as_relative_weights, check_count, check_positive
 
 __all__ = ["CCEClassifier"]
 
@@ -58,7 +57,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     label_weight : float, default=1.0
         w: weight of the loss of labelled rows, relative to the self-labeling loss.
     fairness : float, default=10.0
-        As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `solver_iterations`,
+        As in :class:`cceclust.CCEClusterer`; used with self-labeling, as are `prior`, `max_iter`,
         `n_neighbors` and `neighbor_weight`.
     n_init : int, default=2
         Number of restarts from different random weights. Labels make them agree, so few are enough.
@@ -116,7 +115,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 20,
+        max_iter: int = 20,
         n_neighbors: int | Literal["auto"] = "auto",
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means"] = "auto",
@@ -140,7 +139,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -184,7 +183,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self
         """
         rows = self._as_rows_with_labels(X, y, reset=True)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
         supervision, classes = self._supervision(
@@ -230,7 +229,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         """
         is_first = not hasattr(self, "coef_")
         rows = self._as_rows_with_labels(X, y, reset=is_first)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         if not is_first:
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
         given = self._read_labels(y, rows.shape[0], classes)
@@ -258,7 +257,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             How each head is trained, or one for all.
         """
         solvers = [
-            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans
         ]
         return SelfLabeling(solvers, companion_weight=self.neighbor_weight)

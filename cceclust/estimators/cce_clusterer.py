@@ -52,7 +52,7 @@ class CCEClusterer(SoftmaxClusterer):
         Whether the step size falls to a fifth of its start along half a cosine, or stays constant.
     batch_size : int, default=250
         Rows for which pseudo-labels are found at once.
-    solver_iterations : int, default=20
+    max_iter : int, default=20
         EM iterations per batch.
     n_neighbors : int or "auto", default="auto"
         Number of nearest neighbours of each row. One of them, drawn at random each time, shares its pseudo-label: the
@@ -175,7 +175,7 @@ class CCEClusterer(SoftmaxClusterer):
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        solver_iterations: int = 20,
+        max_iter: int = 20,
         n_neighbors: int | Literal["auto"] = "auto",
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means", "graph"] = "auto",
@@ -197,7 +197,7 @@ class CCEClusterer(SoftmaxClusterer):
         self.learning_rate = learning_rate
         self.learning_rate_schedule = learning_rate_schedule
         self.batch_size = batch_size
-        self.solver_iterations = solver_iterations
+        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
         self.neighbor_weight = neighbor_weight
         self.init = init
@@ -245,7 +245,7 @@ class CCEClusterer(SoftmaxClusterer):
             How each head is trained, or one for all.
         """
         solvers = [
-            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.solver_iterations, tol=0.0)
+            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans
         ]
         return SelfLabeling(solvers, companion_weight=self.neighbor_weight)

@@ -13,14 +13,15 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.parameters import checked_weights
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.training.candidates import HeadPlan, modularity_of_rows
 from cceclust.training.diagnosis import predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
+from cceclust.training.robustness import scaled_columns
 from cceclust.training.settings import FitSettings
+from cceclust.validation import as_relative_weights
 
 __all__ = ["SoftmaxClusterer"]
 
@@ -95,7 +96,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             rows,
             settings,
             self.make_objective,
-            sample_weight=checked_weights(sample_weight, rows.shape[0], rows.dtype),
+            sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
             seed=draw_seed(self.random_state),
             neighbors=neighbors,
             on_epoch=progress_for(on_epoch, self.verbose),
@@ -134,7 +135,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if not hasattr(self, "n_clusters_"):
                 raise InputError(f"n_clusters={self.n_clusters!r}; pieces of data need a number, or a fit before them")
             settings = settings.with_clusters(self.n_clusters_)
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self.make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
@@ -207,7 +208,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_is_fitted(self)
         rows = self._as_rows(X, reset=False)
         labels = predict_rows(self.coef_, self.intercept_, rows).labels
-        weights = checked_weights(sample_weight, rows.shape[0], rows.dtype)
+        weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
+        if self._columns is not None:
+            rows = scaled_columns(rows, self._columns)
         return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Tags:

@@ -89,7 +89,8 @@ class SoftmaxEstimator(BaseEstimator):
             self.modularity_ = float(fit.choice.modularities[fit.choice.best])
             self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
-        self.columns_scaled_, self.outlier_score_ = fit.columns_scaled, fit.outlier_scores
+        self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
+        self._columns = fit.columns
         self.problems_ = fit.problems
         self._standardization = fit.standardization
         self._pieces: PieceTrainer | None = None
@@ -102,13 +103,16 @@ class SoftmaxEstimator(BaseEstimator):
         seed = draw_seed(self.random_state)
         if hasattr(self, "coef_"):
             return PieceTrainer.resume(
-                self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed
+                self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed, columns=self._columns
             )
         return PieceTrainer.begin(rows, settings, seed=seed, **options)
 
     def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
         """Set the attributes that a piece of the data changes."""
         self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
+        # What a fit said of all rows at once does not hold for the changed head.
+        self.candidates_ = self.modularity_ = self.chosen_ = self.outlier_score_ = None
+        self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
         self.coef_, self.intercept_ = pieces.raw_head(best)
         self.losses_ = np.asarray(pieces.running_losses)
         self.loss_ = float(self.losses_[best])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust import choices
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile, open_features
 from cceclust.files.models import Model, read_model
@@ -133,9 +134,18 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
         "rows_with_nan_or_infinity": not_finite,
         "first_row_with_nan_or_infinity": first_not_finite,
         "constant_columns": int((lowest == highest).sum()),
+        "widest_column": widest_column(highest - lowest),
         "duplicate_rows": features.n_samples - np.unique(np.frombuffer(digests, np.uint64)).size,
         "range": None if not_finite == features.n_samples else (float(lowest.min()), float(highest.max())),
     }
+
+
+def widest_column(ranges: NDArray[Any]) -> str | None:
+    """Name the column that dominates all distances, if columns seem to be in different units."""
+    if not (np.isfinite(ranges).all() and choices.needs_column_scaling(ranges.astype(np.float64))):
+        return None
+    times = ranges.max() / np.median(ranges[ranges > 0])
+    return f"column {int(ranges.argmax())} spans {times:,.0f} times what the median column does; fit scales columns"
 
 
 def label_facts(labels: NDArray[Any] | None) -> dict[str, Any]:

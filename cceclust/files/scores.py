@@ -17,7 +17,8 @@ from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.stored import ARRAY_FILES, stored_file
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
 from cceclust.training.candidates import modularity_of_rows
-from cceclust.training.rows import in_memory
+from cceclust.training.robustness import scaled_columns
+from cceclust.training.rows import Rows, in_memory
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
 
@@ -160,7 +161,9 @@ def sampled_modularity(clusters: Clusters, features: FeatureFile) -> float | Non
     n_rows = min(choices.ROWS_TO_JUDGE, features.n_samples)
     sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
     sample = sample[~is_missing(clusters.labels[sample])]
-    rows = in_memory(features.read(sample))
+    rows: Rows = in_memory(features.read(sample))
+    if clusters.diagnostics.get("columns_scaled") is True:
+        rows = scaled_columns(rows, np.std(features.read(sample), axis=0, dtype=np.float64))
     if not all(np.isfinite(block).all() for _, block in rows.blocks()):
         return None
     return modularity_of_rows(rows, codes[sample], np.ones(len(sample)))

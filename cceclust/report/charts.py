@@ -118,7 +118,10 @@ def loss_curves(summary: Summary) -> Html:
     )
     note = "Mean training loss of each restart."
     if chosen is not None:
-        note += f" Restart {chosen + 1} (thick) ended with the lowest loss on all the data and was chosen."
+        note += (
+            f" Restart {chosen + 1} (thick) led to the chosen clusters, or has the lowest loss. Losses of restarts "
+            "with different fairness cannot be compared."
+        )
     return card("Loss", chart, final_losses(losses, chosen), note=note, anchor="loss")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_mem
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
-from cceclust.training.spectrum import Spectrum, longest_stable_step, sample_rows
-from cceclust.training.standardization import fold
+from cceclust.training.spectrum import Spectrum, longest_stable_step, measure_spectrum, sample_rows
+from cceclust.training.standardization import Standardization, fold
 from cceclust.training.starts import head_around, heads_around_centres, random_heads
 
 __all__ = [
@@ -104,6 +104,11 @@ class Arena:
         """Judge several labelings."""
         return np.atleast_1d(neighbor_modularity(labels, self.neighbors, self.sample_weight))
 
+    def cuts(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the part of pairs of neighbours that each of several labelings separates."""
+        shares = self.sample_weight / self.sample_weight.sum(dtype=np.float64)
+        return np.array([(found[self.neighbors] != found[:, None]).mean(axis=1) @ shares for found in labels])
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -144,10 +149,20 @@ class Choice:
         return dict(zip(self.names, self.modularities.tolist(), strict=True))
 
 
+def directions_of(rows: Rows, sample_weight: NDArray[Any]) -> int:
+    """Return the number of directions that hold nearly all variance of raw rows."""
+    as_it_is = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
+    return measure_spectrum(rows, as_it_is, sample_weight, seed=0).n_directions
+
+
+def metric_for(n_directions: int) -> Literal["cosine", "euclidean"]:
+    """Return how neighbours are compared: by distance where there are few directions and else by cosine."""
+    return "euclidean" if n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE else "cosine"
+
+
 def find_graph(matrix: Any, n_neighbors: int, n_directions: int, *, n_jobs: int | None) -> NDArray[np.int32]:
-    """Return the nearest neighbours of each row, by distance where there are few directions and else by cosine."""
-    few = n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE
-    return nearest_neighbors(matrix, n_neighbors, metric="euclidean" if few else "cosine", n_jobs=n_jobs)
+    """Return the nearest neighbours of each row."""
+    return nearest_neighbors(matrix, n_neighbors, metric=metric_for(n_directions), n_jobs=n_jobs)
 
 
 def find_arena(
@@ -179,8 +194,9 @@ def find_arena(
     kept = np.flatnonzero(sample_weight > 0)
     if len(kept) < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters or settings.n_clusters < 2:
         return None
-    if neighbors is not None and isinstance(space.rows, ArrayRows):
-        return arena_of(space, sample_weight, neighbors)
+    says_enough = neighbors is not None and neighbors.shape[1] >= choices.LEAST_JUDGE_NEIGHBORS
+    if isinstance(space.rows, ArrayRows) and neighbors is not None and says_enough:
+        return arena_of_rows(space, space.rows, sample_weight, neighbors, kept)
     if not isinstance(space.rows, ArrayRows) or len(kept) > choices.MOST_ROWS:
         affordable = choices.BYTES_TO_JUDGE // (space.rows.shape[1] * space.rows.dtype.itemsize)
         if isinstance(space.rows, FileRows):
@@ -195,6 +211,20 @@ def find_arena(
     part = TrainingSpace(in_memory(dense), space.standardization, space.origin, space.axes)
     found = find_graph(dense, n_neighbors, spectrum.n_directions, n_jobs=settings.n_jobs)
     return arena_of(part, sample_weight[kept], found)
+
+
+def arena_of_rows(
+    space: TrainingSpace,
+    rows: ArrayRows,
+    sample_weight: NDArray[Any],
+    neighbors: NDArray[Any],
+    kept: NDArray[np.intp],
+) -> Arena:
+    """Return the arena of all rows that have weight; without any, a row would be a part of the graph of its own."""
+    if len(kept) == rows.shape[0]:
+        return arena_of(space, sample_weight, neighbors)
+    part = TrainingSpace(ArrayRows(rows.matrix[kept]), space.standardization, space.origin, space.axes)
+    return arena_of(part, sample_weight[kept], np.searchsorted(kept, neighbors[kept]))
 
 
 def arena_of(space: TrainingSpace, sample_weight: NDArray[Any], neighbors: NDArray[Any]) -> Arena:
@@ -228,7 +258,8 @@ def modularity_of_rows(
         # One row has no neighbours, and one cluster has a modularity of 0.
         return 0.0
     sample = rows.take(kept).astype(rows.dtype)
-    found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), rows.shape[1], n_jobs=n_jobs)
+    directions = directions_of(in_memory(sample), sample_weight[kept])
+    found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), directions, n_jobs=n_jobs)
     return float(neighbor_modularity(labels[kept], found, sample_weight[kept]))
 
 
@@ -252,6 +283,7 @@ def plan_heads(
     """
     if not settings.mixes_heads:
         alike: str = settings.init if settings.init != "auto" else ("k-means" if crowded else "random")
+        alike = "k-means" if alike == "graph" else alike
         plan = HeadPlan(alike, settings.fixed_fairness, prior, decay)
         return [plan] * settings.n_init
     plans = []
@@ -383,7 +415,7 @@ def choose_head(
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
         labels, floor = labels_of(arena, weights, biases), len(names) - 1
     modularities = arena.modularities(labels)
-    best = choose(labels, modularities, settings.n_clusters, floor=floor)
+    best = choose(labels, modularities, settings.n_clusters, floor=floor, cuts=arena.cuts(labels))
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
     return Choice(
@@ -409,13 +441,12 @@ def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any]) -> NDAr
 
 def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int) -> HeadStack:
     """Return a head with K-means' own clusters: several starts on a sample of rows, then rounds on all rows."""
+    n_features = arena.space.rows.shape[1]
     most = max(
-        choices.FLOOR_ROWS,
-        choices.SAMPLE_PER_CLUSTER * n_clusters,
-        choices.FLOOR_NUMBERS // arena.space.rows.shape[1],
+        choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
     )
     sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
-    kmeans = KMeans(n_clusters, n_init=choices.FLOOR_STARTS, random_state=seed)
+    kmeans = KMeans(n_clusters, n_init=choices.floor_starts(n_clusters), random_state=seed)
     # Its threads would add up in any order. With fewer different rows than clusters, centres coincide, which is no
     # reason to warn.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Choosing among clusterings without labels: the best by modularity, those not clearly worse, and their agreement."""
+"""Choosing among clusterings without labels: the judge's best, those it cannot tell from it, and their agreement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["choose", "standard_error"]
 
 
 def standard_error(modularity: float, n_samples: int) -> float:
-    """Return the standard error of the modularity on this many rows, as for a mean of values that are 0 or 1.
+    """Return how far the modularity of so many rows is from certain: that of a mean of rows which are 0 or 1.
 
     Examples
     --------
@@ -31,26 +31,32 @@ def choose(
     n_clusters: int,
     *,
     floor: int | None = None,
+    cuts: NDArray[np.float64] | None = None,
 ) -> int:
-    """Return the index of the labeling to keep.
+    """Return which of several labelings to take.
 
-    If the plain one (`floor`) is within two standard errors of the best, it is kept. Otherwise, of those within a
-    standard error of the best, the one that agrees most with the others is kept, by adjusted Rand index.
+    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within a
+    standard error of the best, it is the one with which the others of them agree most, by adjusted Rand index.
+
+    Modularity would rather split a large cluster and join two small ones than leave sizes unequal, however clear the
+    borders. So the plain one is also taken if it separates at most half as many pairs of neighbours as the best.
 
     Parameters
     ----------
     labels : ndarray of shape (n_labelings, n_samples)
         The candidates.
     modularities : ndarray of shape (n_labelings,)
-        Their :func:`cceclust.training.modularity.neighbor_modularity`.
+        What :func:`cceclust.training.modularity.neighbor_modularity` says of them.
     n_clusters : int
         Number of clusters.
     floor : int, optional
-        The index of the plain candidate, which has no vote.
+        The number of the plain candidate, which has no vote.
+    cuts : ndarray of shape (n_labelings,), optional
+        The part of pairs of neighbours that each separates.
 
     Examples
     --------
-    The second is best by a small margin, but two others agree on something else:
+    The second is best by a hair, but two others agree on something else:
 
     >>> import numpy as np
     >>> labels = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 1, 1, 1], [0, 1, 0, 1, 0]])
@@ -63,6 +69,11 @@ def choose(
     error = standard_error(best, labels.shape[1])
     if floor is not None and modularities[floor] >= best - choices.FLOOR_ERRORS * error:
         return floor
+    if floor is not None and cuts is not None:
+        sizes = np.bincount(labels[floor], minlength=n_clusters)
+        most = cuts[int(np.argmax(modularities))]
+        if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
+            return floor
     near = np.flatnonzero(modularities >= best - choices.TIE_ERRORS * error)
     votes = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
     return int(near[np.argmax(votes)])

@@ -31,7 +31,7 @@ from cceclust.training.labels import Supervision, labelled_rows
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
 from cceclust.training.robustness import distances_from_the_middle, outlier_scores, scaled_columns, without_far_rows
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
+from cceclust.training.rows import ArrayRows, Rows, SparseRows
 from cceclust.training.selection import Evaluation, evaluate
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace, training_space
@@ -77,8 +77,8 @@ class Fit:
         What was done to the features before training.
     prediction : Prediction
         Labels and probabilities of all rows.
-    columns_scaled : bool
-        Whether each column was divided by its own deviation.
+    columns : ndarray of shape (n_features,) or None
+        What each column was divided by first, if columns were scaled one by one.
     outlier_scores : ndarray of shape (n_samples,) or None
         How much farther each row is from its neighbours than they are from theirs.
     problems : list of str
@@ -101,7 +101,7 @@ class Fit:
     n_components: int
     standardization: Standardization
     prediction: Prediction
-    columns_scaled: bool
+    columns: NDArray[np.float64] | None
     outlier_scores: NDArray[np.float64] | None
     problems: list[str]
     search: KSearch | None = None
@@ -231,7 +231,11 @@ def fit_heads(
         loss = float(evaluation.losses[best])
         if make_objective and partitions is not None:
             # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.
-            fitted = replace(plans[best], prior=prediction.shares(sample_weight).astype(rows.dtype))
+            fitted = replace(
+                plans[best],
+                fairness=settings.fixed_fairness or choices.FAIRNESS,
+                prior=prediction.shares(sample_weight).astype(rows.dtype),
+            )
             objective = make_objective([fitted])
             last = replace(trained, weights=weights[None], biases=biases[None])
             alone = evaluate_heads(last, prepared, lambda _: objective, learning, None, settings, seed)
@@ -242,7 +246,7 @@ def fit_heads(
         problems = [search.in_words()]
     elif make_objective:
         problems = find_problems(
-            prediction.sizes(sample_weight),
+            prediction.sizes((sample_weight > 0).astype(float) if settings.has_free_prior else sample_weight),
             None if settings.has_free_prior else plans[best].prior,
             prediction.mean_confidence(sample_weight),
             agreement=agreement,
@@ -273,7 +277,7 @@ def fit_heads(
         n_components=prepared.space.rows.shape[1],
         standardization=prepared.space.origin,
         prediction=prediction,
-        columns_scaled=prepared.columns is not None,
+        columns=prepared.columns,
         outlier_scores=score_outliers(prepared, sample_weight, settings),
         problems=problems,
         search=search,
@@ -287,6 +291,8 @@ def search_candidates(
     if settings.candidates is None:
         return None
     candidates = None if settings.candidates == "auto" else settings.candidates
+    if neighbors is not None and as_neighbors(neighbors, rows.shape[0]).shape[1] < choices.LEAST_JUDGE_NEIGHBORS:
+        neighbors = None
     return search_rows(
         rows, candidates, sample_weight=sample_weight, neighbors=neighbors, seed=seed, n_jobs=settings.n_jobs
     )
@@ -314,7 +320,7 @@ def prepare(
     columns, deviations = None, standardization.deviations
     if deviations is not None and (
         settings.scale == "columns"
-        or (settings.scale == "auto" and not isinstance(rows, FileRows) and choices.needs_column_scaling(deviations))
+        or (settings.scale == "auto" and isinstance(rows, ArrayRows) and choices.needs_column_scaling(deviations))
     ):
         columns = np.where(deviations > 0, deviations, 1.0)
         rows = scaled_columns(rows, deviations)
@@ -357,7 +363,8 @@ def find_neighbors(
         given = as_neighbors(neighbors, rows.shape[0])
         # Nothing is learned from rows without weight: in their place, a row is its own neighbour.
         masked = np.where(weights[given] > 0, given, np.arange(rows.shape[0])[:, None])
-        return masked, given.shape[1] if settings.neighbor_weight > 0 else 0
+        wanted = given.shape[1] if settings.n_neighbors in ("auto", 0) else min(settings.n_neighbors, given.shape[1])
+        return masked, wanted if settings.neighbor_weight > 0 else 0
     kept = np.flatnonzero(weights > 0)
     count = n_companions = companion_count(rows, spectrum, settings, len(kept))
     if is_judged and isinstance(rows, ArrayRows) and len(kept) <= choices.MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Clusters of a graph of neighbours: partitions of high modularity, into a given number of parts.
+"""Clusters of a graph of neighbours: partitions of high modularity, into as many parts as are wanted.
 
 Nodes move to the part that raises the modularity most; then the parts become the nodes of a smaller graph, and so on
 (the method of Blondel et al., 2008). Too few parts are avoided by a higher resolution, too many are merged.
@@ -16,11 +16,11 @@ from cceclust.compiled import compiled
 
 __all__ = ["Graph", "improved_labels", "partition_graph", "symmetric_graph"]
 
-# A node moves only for a gain above rounding errors.
+# A node moves only for a gain above rounding, as a part of its own weight.
 NEGLIGIBLE_GAIN = 1e-12
-# Each node is visited at most this many times on average; a few are enough, but the loop must end.
+# Each node is looked at so many times on average, at most; a few are enough, but a loop should end.
 MOST_VISITS = 50
-# With fewer parts than wanted, the resolution is raised by this factor, at most this many times.
+# With fewer parts than wanted, the resolution is raised by this factor, so many times at most.
 FINER = 1.25
 MOST_TRIALS = 24
 
@@ -52,7 +52,7 @@ class Graph(NamedTuple):
 
 
 def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[Any] | None = None) -> Graph:
-    """Return the graph in which a pair counts once for each row that has the other as a neighbour.
+    """Return the graph in which a pair counts once for each of the two that has the other among its neighbours.
 
     Its modularity is that of :func:`cceclust.training.modularity.neighbor_modularity`.
 
@@ -61,7 +61,7 @@ def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[
     neighbors : ndarray of shape (n_samples, n_neighbors)
         Row numbers of the neighbours of each row.
     sample_weight : ndarray of shape (n_samples,), optional
-        Weight of each row; a pair is weighted by the product of its two.
+        Weight of each row; a pair counts by the product of its two.
 
     Examples
     --------
@@ -82,16 +82,16 @@ def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[
 
 
 def partition_graph(graph: Graph, n_parts: int | None = None, *, seed: int = 0) -> NDArray[np.int32]:
-    """Return a partition of high modularity, with a given number of parts or as many as raise the modularity.
+    """Return a partition of high modularity, with so many parts or as many as raise the modularity.
 
     Parameters
     ----------
     graph : Graph
         From :func:`symmetric_graph`.
     n_parts : int, optional
-        Number of parts, at most the number of nodes. By default, the graph decides.
+        Number of parts, at most that of the nodes. By default, the graph decides.
     seed : int
-        Seed of the order in which nodes are visited, on which the result depends a little.
+        Decides the order in which nodes are looked at, on which the result depends a little.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def partition_graph(graph: Graph, n_parts: int | None = None, *, seed: int = 0) 
 
     Examples
     --------
-    Two triangles joined by one pair:
+    Two triangles that one pair joins:
 
     >>> import numpy as np
     >>> graph = symmetric_graph(np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 2]]))
@@ -140,7 +140,7 @@ def improved_labels(
     n_parts : int
         Number of parts.
     resolution : float
-        Values above 1 favour smaller parts.
+        Above 1, parts of fewer nodes are preferred.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def grown_parts(graph: Graph, resolution: float, seed: int) -> NDArray[np.int32]
 
 
 def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, resolution: float) -> NDArray[np.int32]:
-    """Repeatedly join the two parts whose union has the best modularity, until the given number is left."""
+    """Join the two parts whose union gains or saves most, again and again, until so many are left."""
     n_before = int(labels.max()) + 1
     coarse = graph_of_parts(graph, labels, n_before)
     shape = (n_before, n_before)
@@ -188,7 +188,7 @@ def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, res
         strengths[one] += strengths[other]
         owner[owner == other] = one
         row = links[one] / total - resolution * strengths[one] * strengths / total**2
-        # Parts that were joined before no longer exist.
+        # What was joined to others before is no part any more.
         row[np.isneginf(gains.max(axis=1))] = -np.inf
         row[one] = -np.inf
         gains[one], gains[:, one] = row, row
@@ -197,7 +197,7 @@ def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, res
 
 
 def with_parts_halved(labels: NDArray[np.int32], n_parts: int) -> NDArray[np.int32]:
-    """Split the largest parts in two until there are enough; only for graphs that no resolution divides."""
+    """Cut the largest parts in two until there are so many: only of graphs that no resolution divides."""
     labels = labels.copy()
     for number in range(int(labels.max()) + 1, n_parts):
         members = np.flatnonzero(labels == np.bincount(labels).argmax())
@@ -240,7 +240,7 @@ def move_nodes(
 ) -> None:
     """Move nodes to the part that raises the modularity most, until no move gains (labels IN and OUT).
 
-    After all nodes were visited in the given `order`, a node is visited again when one of its neighbours has moved.
+    After all nodes were looked at in the given `order`, a node is looked at again when one of its pairs has moved.
     """
     n_nodes = labels.shape[0]
     total = 0.0
@@ -250,7 +250,7 @@ def move_nodes(
         total += strengths[i]
     links = np.zeros(n_parts)
     seen = np.empty(n_parts, np.int32)
-    # A ring buffer: it has room for all nodes, and no node is in it twice.
+    # A ring: there is room for all nodes, and none waits twice.
     queue = order.copy()
     waits = np.ones(n_nodes, np.bool_)
     first, n_waiting = 0, n_nodes
@@ -276,7 +276,7 @@ def move_nodes(
         for s in range(n_seen):
             part = seen[s]
             gain = links[part] - pull * part_strengths[part]
-            if gain > highest + NEGLIGIBLE_GAIN:
+            if gain > highest + NEGLIGIBLE_GAIN * strengths[i]:
                 best, highest = part, gain
         part_strengths[best] += strengths[i]
         for s in range(n_seen):

@@ -169,6 +169,8 @@ def search_rows(
     given = None
     if neighbors is not None and len(kept) == rows.shape[0]:
         given = as_neighbors(neighbors, rows.shape[0])
+        # A single neighbour cannot be halved.
+        given = given if given.shape[1] > 1 else None
     weights = None if sample_weight is None else sample_weight[kept]
     found = search_k(points, ks, neighbors=given, sample_weight=weights, seed=seed, n_jobs=n_jobs)
     return replace(found, rows=kept)
@@ -243,7 +245,9 @@ def search_k(
     )
     best = int(scores.argmax())
     is_shorter = lengths[best] < choices.MOST_OF_ONE * lengths_of_one[best]
-    chosen = int(ks[best]) if is_shorter and scores[best] > choices.LEAST_SAVED else 1
+    # In few dimensions a cloud has short borders as well; but clusters without any are clusters.
+    is_enough = scores[best] > choices.LEAST_SAVED or lengths[best] < choices.HARDLY_A_BORDER
+    chosen = int(ks[best]) if is_shorter and is_enough else 1
     levels = good_levels(ks, scores, chosen)
     return KSearch(
         ks,

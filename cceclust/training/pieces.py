@@ -1,4 +1,4 @@
-"""Training on data in pieces (``partial_fit``): the heads, and the state between the pieces."""
+"""Training on data that comes in pieces (``partial_fit``): the heads, and what is kept between the pieces."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cceclust.training.engine import RestartGroup
 from cceclust.training.fit import MakeObjective, make_plan, start_piece
 from cceclust.training.heads import HeadStack
 from cceclust.training.labels import Supervision, labelled_rows
+from cceclust.training.robustness import scaled_columns
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
@@ -25,26 +26,29 @@ __all__ = ["PieceTrainer"]
 
 @dataclass
 class PieceTrainer:
-    """Heads that are trained piece by piece.
+    """Heads in training, piece by piece.
 
     Attributes
     ----------
     heads : HeadStack
         For standardised features.
     standardization : Standardization
-        Fixed by the first piece, or by an earlier fit.
+        Fixed by the first piece, or by the fit that goes on.
     weight_decay : float
         Likewise.
     generator : numpy.random.Generator
-        Random numbers for the order of rows.
+        Source of the order of rows.
+    columns : ndarray of shape (n_features,) or None
+        What each column is divided by first, if the fit that goes on did so.
     running_losses : ndarray of shape (n_restarts,) or None
-        Mean loss of each head; later pieces count more.
+        Mean loss of each head, in which later pieces count more.
     """
 
     heads: HeadStack
     standardization: Standardization
     weight_decay: float
     generator: np.random.Generator
+    columns: NDArray[np.float64] | None = None
     running_losses: NDArray[np.float64] | None = None
 
     @classmethod
@@ -73,10 +77,12 @@ class PieceTrainer:
         weight_decay: float,
         *,
         seed: int,
+        columns: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Continue from one head for raw features."""
-        heads = HeadStack.of_raw(coef, intercept, standardization)
-        return cls(heads, standardization, weight_decay, np.random.default_rng(seed))
+        """Go on from one head for raw features."""
+        scaled = coef if columns is None else (coef * columns).astype(coef.dtype)
+        heads = HeadStack.of_raw(scaled, intercept, standardization)
+        return cls(heads, standardization, weight_decay, np.random.default_rng(seed), columns)
 
     def train_on(
         self,
@@ -87,7 +93,9 @@ class PieceTrainer:
         sample_weight: NDArray[Any],
         supervision: Supervision | None = None,
     ) -> int:
-        """Train on a piece once; return the index of the head with the lowest running loss."""
+        """Go once through a piece; return the number of the head with the lowest running loss."""
+        if self.columns is not None:
+            rows = scaled_columns(rows, self.columns)
         learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
         if supervision is not None and make_objective:
             joining = labelled_rows(rows, supervision.rows, sample_weight[supervision.rows])
@@ -95,7 +103,7 @@ class PieceTrainer:
         space = TrainingSpace.of_rows(rows, self.standardization)
         with threadpool_limits(1, user_api="blas"):
             plan = make_plan(settings, self.weight_decay, rows.shape[0], space, learning, supervision, seed=0)
-            # Any piece may be the last, so the rate is the one at the end of a fit.
+            # Pieces come one after the other, and nobody knows which is the last: the rate is that of a fit's end.
             rate = plan.learning_rate * (1.0 if plan.constant_rate else choices.FINAL_RATE)
             plans = [
                 HeadPlan(
@@ -116,4 +124,5 @@ class PieceTrainer:
     def raw_head(self, number: int) -> tuple[Any, Any]:
         """Return weights and biases of one head for raw features."""
         weights, biases = self.heads.unstacked()
-        return fold(weights[number], biases[number], self.standardization)
+        coef, intercept = fold(weights[number], biases[number], self.standardization)
+        return coef if self.columns is None else (coef / self.columns).astype(coef.dtype), intercept

@@ -29,10 +29,13 @@ def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> Rows:
     """
     if not isinstance(rows, ArrayRows | SparseRows):
         raise InputError("columns can be scaled in memory only; allow more memory or set scale='overall'")
-    factors = 1 / np.where(deviations > 0, deviations, 1.0)
+    factors = (1 / np.where(deviations > 0, deviations, 1.0)).astype(rows.dtype)
     if isinstance(rows, SparseRows):
         return in_memory((rows.matrix @ sparse.diags_array(factors)).tocsr().astype(rows.dtype))
-    return ArrayRows((rows.matrix * factors).astype(rows.dtype))
+    matrix = np.empty(rows.shape, rows.dtype)
+    for where, block in rows.blocks():
+        np.multiply(block, factors, out=matrix[where])
+    return ArrayRows(matrix)
 
 
 # What is not finite is found later, by the pass that measures the features.
@@ -72,7 +75,7 @@ def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> t
     if not isinstance(rows, ArrayRows):
         return sample_weight, 0
     far = (distances_from_the_middle(rows, sample_weight, seed=seed) > choices.FAR) & (sample_weight > 0)
-    if not far.any() or far.mean() > choices.MOST_FAR:
+    if not far.any() or far.sum() > max(1, choices.MOST_FAR * len(far)):
         # Many far rows are a cluster of their own.
         return sample_weight, 0
     return np.where(far, sample_weight.dtype.type(0), sample_weight), int(far.sum())

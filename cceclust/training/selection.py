@@ -15,7 +15,7 @@ from cceclust import choices
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import Rows
+from cceclust.training.rows import FileRows, Rows, in_memory
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
@@ -73,10 +73,11 @@ def evaluate(
     """
     n_restarts, n_clusters, _ = coef.shape
     wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
+    # Only the rows that are looked at are read: a file need not be gone through once more.
+    evaluated = rows if len(wanted) == rows.shape[0] else in_memory(rows.take(wanted))
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
-    for where, block in stack_probabilities(coef, intercept, rows):
-        first, last = np.searchsorted(wanted, (where.start, where.stop))
-        probabilities[:, :, first:last] = block[:, :, wanted[first:last] - where.start]
+    for where, block in stack_probabilities(coef, intercept, evaluated):
+        probabilities[:, :, where] = block
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 
     def loss(restart: int) -> float:
@@ -104,6 +105,8 @@ def rows_to_evaluate(
         choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
         max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
     )
+    if isinstance(rows, FileRows):
+        affordable = min(affordable, rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE)
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted

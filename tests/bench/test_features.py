@@ -33,7 +33,7 @@ def test_paper_preset_has_the_settings_of_the_supplement():
 
 
 # What means something else in each method, and the number of restarts, which the comparison gives to all.
-OWN = {"fairness", "solver_iterations", "sharpness", "step_size", "n_init"}
+OWN = {"fairness", "max_iter", "sharpness", "step_size", "n_init"}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

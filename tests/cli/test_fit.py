@@ -150,7 +150,7 @@ class TestOptions:
     def test_settings_are_listed_with_their_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["fit", "--set", "help"]) == 0
         out = capsys.readouterr().out
-        for text in ("solver_iterations=20", "n_neighbors=auto", "sharpness=25", "label_weight=1"):
+        for text in ("max_iter=20", "n_neighbors=auto", "sharpness=25", "label_weight=1"):
             assert text in out
 
     def test_the_paper_s_preset_is_the_estimator_s(self, small_features: Path) -> None:
@@ -161,7 +161,7 @@ class TestOptions:
     def test_options_reach_the_estimator(self, small_features: Path) -> None:
         options = (
             "--prior 0.5,0.25,0.25 --seed 5 --restarts 3 --scale columns --set fairness=3 --set weight_decay=0.1 "
-            "--set solver_iterations=7 --set n_neighbors=2 --set neighbor_weight=0.5 --set standardize=false "
+            "--set max_iter=7 --set n_neighbors=2 --set neighbor_weight=0.5 --set standardize=false "
             "--set batch_size=60 --set learning_rate=0.2 --set learning_rate_schedule=constant --set tol=0 "
             "--set max_epochs=12 --set n_jobs=2 --set n_components=4 --set init=k-means"
         )
@@ -169,7 +169,7 @@ class TestOptions:
         found = read_clusters(small_features.with_suffix(".clusters.h5")).parameters
         expected = {
             "method": "cce", "n_clusters": 3, "fairness": 3.0, "prior": [0.5, 0.25, 0.25], "weight_decay": 0.1,
-            "solver_iterations": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
+            "max_iter": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
             "init": "k-means", "graph_candidates": True, "scale": "columns",

@@ -23,7 +23,7 @@ def test_the_graph_is_that_of_the_function(small_features: Path, capsys: pytest.
     assert neighbors(small_features, "--neighbors", 4) == 0
     assert capsys.readouterr().out == f"Wrote 4 neighbours for each of 120 rows into {small_features}\n"
     with open_features(small_features) as features:
-        np.testing.assert_array_equal(features.neighbors, nearest_neighbors(features.array(), 4))
+        np.testing.assert_array_equal(features.neighbors, nearest_neighbors(features.array(), 4, metric="euclidean"))
         assert features.labels is not None
 
 
@@ -59,12 +59,12 @@ def test_fit_uses_the_graph_and_searches_only_for_more(
     small_features: Path, tmp_path: Path, searched: list[int]
 ) -> None:
     bare = shutil.copy(small_features, tmp_path / "bare.h5")
-    assert neighbors(small_features, "--neighbors", 4, "--quiet") == 0
+    assert neighbors(small_features, "--neighbors", 6, "--quiet") == 0
     fit = ["fit", "-k", "3", "--restarts", "2", "--set", "max_epochs=20", "--quiet", "--force"]
-    for wanted in ("auto", "2", "4"):
+    for wanted in ("auto", "2", "6"):
         assert run([*fit, str(small_features), "--set", f"n_neighbors={wanted}"]) == 0
     assert searched == []
-    assert run([*fit, str(small_features), "--set", "n_neighbors=6"]) == 0
+    assert run([*fit, str(small_features), "--set", "n_neighbors=8"]) == 0
     assert run([*fit, str(bare), "--set", "n_neighbors=4"]) == 0
     assert searched == [15, 15]
 
@@ -75,7 +75,7 @@ def test_fit_uses_no_graph_of_another_matrix(tmp_path: Path, searched: list[int]
     with h5py.File(two, "w") as file:
         for name in ("obsm/X_pca", "obsm/X_other"):
             file[name] = generator.normal(size=(120, 6)) + 8 * np.eye(3, 6)[np.repeat([0, 1, 2], 40)]
-    assert neighbors(two, "--dataset", "obsm/X_pca", "--neighbors", 4, "--quiet") == 0
+    assert neighbors(two, "--dataset", "obsm/X_pca", "--neighbors", 6, "--quiet") == 0
     fit = [
         "fit",
         str(two),

@@ -425,8 +425,8 @@ class TestWeightsAndPrior:
         [
             (np.ones(299), "shape"),
             (-np.ones(300), "negative"),
-            (np.full(300, np.nan), "NaN"),
-            (np.zeros(300), "zero for every row"),
+            (np.full(300, np.nan), "not a finite number"),
+            (np.zeros(300), "0 everywhere"),
         ],
     )
     def test_bad_weights_are_refused(self, weights: Any, said: str) -> None:

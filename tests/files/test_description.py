@@ -99,3 +99,11 @@ def test_bad_files(tmp_path: Path) -> None:
         describe(tmp_path / "nope.h5")
     with pytest.raises(FileError, match="is a directory"):
         describe(tmp_path)
+
+
+def test_a_column_that_dominates_is_named(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 5))
+    write_features(tmp_path / "alike.h5", X)
+    assert describe(tmp_path / "alike.h5").facts["widest_column"] is None
+    write_features(tmp_path / "unlike.h5", X * [1, 1, 500, 1, 1])
+    assert describe(tmp_path / "unlike.h5").facts["widest_column"].startswith("column 2 spans ")

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
-from cceclust import CCEClusterer, choices
+from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
 from cceclust.files import open_features, write_features
 from cceclust.training.candidates import modularity_of_rows, plan_heads
+from cceclust.training.graph_partition import partition_graph, symmetric_graph
 from cceclust.training.rows import FileRows, in_memory
 from cceclust.training.settings import FitSettings
 
@@ -112,3 +114,46 @@ def test_modularity_of_rows_is_high_for_their_groups_and_zero_for_one_cluster() 
     assert good > modularity_of_rows(rows, np.random.default_rng(0).permutation(classes), weights) + 0.3
     assert modularity_of_rows(rows, np.zeros(len(X), int), weights) == pytest.approx(0)
     assert modularity_of_rows(in_memory(X[:1]), classes[:1], weights[:1]) == 0
+
+
+@pytest.mark.parametrize("sizes", [(700, 200, 100), (900, 60, 40)])
+def test_clear_clusters_of_unequal_size_are_not_split_for_the_sake_of_modularity(sizes: tuple[int, ...]) -> None:
+    centres = np.array([[0.0] * 5, [6.0] * 5, [0, 12, 0, 12, 0]])
+    classes = np.repeat([0, 1, 2], sizes)
+    X = centres[classes] + np.random.default_rng(0).normal(size=(1000, 5))
+    assert adjusted_rand_score(classes, CCEClusterer(3, random_state=0).fit(X).labels_) > 0.99
+
+
+def test_rows_without_weight_take_up_no_cluster() -> None:
+    generator = np.random.default_rng(0)
+    classes = np.arange(600) % 6
+    X = 8 * np.eye(6, 20)[classes] + generator.normal(size=(600, 20))
+    noise, weights = generator.normal(size=(200, 20)), np.r_[np.ones(600), np.zeros(200)]
+    model = CCEClusterer(6, random_state=0).fit(np.concatenate([X, noise]), sample_weight=weights)
+    assert adjusted_rand_score(classes, model.labels_[:600]) > 0.98
+
+
+def test_tiny_weights_do_not_stop_the_graph_from_being_divided() -> None:
+    classes = np.arange(400) % 4
+    X = 8 * np.eye(4, 20)[classes] + np.random.default_rng(0).normal(size=(400, 20))
+    partition = partition_graph(symmetric_graph(nearest_neighbors(X, 15), np.full(400, 1e-8)), 4)
+    assert adjusted_rand_score(classes, partition) > 0.98
+
+
+@pytest.mark.parametrize("settings", [{"graph_candidates": False}, {"prior": None}])
+def test_a_graph_start_without_a_partition_is_a_k_means_start(settings: dict[str, Any]) -> None:
+    X, _ = unequal()
+    found, expected = (
+        CCEClusterer(4, random_state=0, max_epochs=2, init=init, **settings).fit(X) for init in ("graph", "k-means")
+    )
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+def test_the_score_judges_as_the_fit_does() -> None:
+    X, y = load_wine(return_X_y=True)
+    scaled, raw = (CCEClusterer(3, random_state=0, scale=how).fit(X) for how in ("auto", "overall"))
+    assert scaled.score(X) == pytest.approx(scaled.modularity_)
+    pieces = scaled.labels_.copy()
+    np.testing.assert_array_equal(scaled.partial_fit(X).labels_, pieces)
+    assert scaled.outlier_score_ is None
+    assert clustering_accuracy(y, pieces) > clustering_accuracy(y, raw.labels_)

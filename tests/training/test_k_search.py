@@ -99,13 +99,31 @@ class TestClouds:
 class TestSearch:
     @pytest.mark.parametrize(
         ("sizes", "n_features"),
-        [([150] * 4, 5), ([150] * 3, 2), ([60] * 9, 20), ([500, 120, 40], 8), ([300, 300], 8), ([500, 60], 5)],
+        [
+            ([150] * 4, 5),
+            ([150] * 3, 2),
+            ([60] * 9, 20),
+            ([500, 120, 40], 8),
+            ([300, 300], 8),
+            ([500, 60], 5),
+        ],
     )
     def test_blobs_are_counted(self, sizes: list[int], n_features: int) -> None:
         search = found(blobs(sizes, n_features, seed=3))
         assert search.chosen == len(sizes)
         assert search.score_of[search.chosen] == search.scores.max()
         assert search.stability[search.ks == search.chosen][0] > 0.9
+
+    def test_clusters_without_a_border_count_however_little_they_save(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(choices, "LEAST_SAVED", 1.0)
+        far = np.repeat([[0.0, 0.0], [20.0, 20.0]], 150, axis=0)
+        search = found(far + np.random.default_rng(0).normal(size=far.shape))
+        assert search.chosen == 2
+        assert search.lengths[0] == 0
+
+    def test_noise_saves_no_more_than_chance(self) -> None:
+        search = found(np.random.default_rng(5).normal(size=(150, 2)))
+        assert search.saved.max() < 0
 
     def test_unequal_blobs_are_counted_where_modularity_counts_more(self) -> None:
         search = found(blobs([500, 120, 40], 8, seed=3))
