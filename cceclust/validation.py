@@ -123,7 +123,7 @@ def as_relative_weights(sample_weight: npt.ArrayLike | None, n_samples: int, dty
     _refuse_where(weights < 0, weights, ("row",), "sample_weight", "negative")
     largest = weights.max()
     if largest == 0:
-        raise InputError("sample_weight is 0 everywhere; at least one point needs a positive weight")
+        raise InputError("sample_weight is zero for every row; expected a positive weight somewhere")
     return np.asarray(weights / largest, dtype=dtype)
 
 

@@ -48,7 +48,7 @@ def test_bad_probabilities_are_named(probabilities, message):
         ({"prior": [1.5, -0.5]}, "prior at cluster 1 is -0.5, negative"),
         ({"sample_weight": [1, 1]}, r"sample_weight must have shape \(4,\), got shape \(2,\)"),
         ({"sample_weight": [1, 1, -2, 1]}, "sample_weight at row 2 is -2, negative"),
-        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 everywhere"),
+        ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is zero for every row"),
         ({"initial": np.full((4, 3), 1 / 3)}, r"initial has shape \(4, 3\), but probabilities have shape \(4, 2\)"),
         ({"initial": with_value(0.9)}, "the sum of initial at row 2 is 1.4, not 1"),
         ({"fairness": -1}, "fairness=-1; expected a number of at least 0"),

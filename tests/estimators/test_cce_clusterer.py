@@ -294,7 +294,7 @@ class TestData:
         model = clusterer(**settings).fit(mapped)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < X.nbytes / 2
+        assert peak < 0.75 * X.nbytes
         np.testing.assert_array_equal(model.predict(mapped), model.labels_)
 
     def test_one_feature(self) -> None:
@@ -426,7 +426,7 @@ class TestWeightsAndPrior:
             (np.ones(299), "shape"),
             (-np.ones(300), "negative"),
             (np.full(300, np.nan), "not a finite number"),
-            (np.zeros(300), "0 everywhere"),
+            (np.zeros(300), "zero for every row"),
         ],
     )
     def test_bad_weights_are_refused(self, weights: Any, said: str) -> None:
@@ -439,7 +439,8 @@ class TestWeightsAndPrior:
         X = generator.normal(size=(500, 6)) + 5 * np.eye(3, 6)[classes]
         model = clusterer(prior=[0.8, 0.16, 0.04], fairness=1.0, n_init=10).fit(X)
         assert adjusted_rand_score(classes, model.labels_) > 0.9
-        assert adjusted_rand_score(classes, clusterer(fairness=1.0, n_init=10).fit_predict(X)) < 0.6
+        equal = clusterer(fairness=1.0, n_init=10, prior=None)
+        assert adjusted_rand_score(classes, equal.fit_predict(X)) < 0.6
 
     def test_a_cluster_with_no_part_stays_empty_without_complaint(self) -> None:
         model = clusterer(4, prior=[0.4, 0.3, 0.3, 0]).fit(blobs())
