@@ -25,13 +25,13 @@ __all__ = [
 
 # --- How long to train ------------------------------------------------------------------------------------------------
 
-# About so many steps of 250 rows were enough on every file of the protocol, however many rows there were,
+# About this many steps of 250 rows were enough on every file of the protocol, however many rows there were,
 STEPS = 800
 # but every row should be seen a few times.
 LEAST_EPOCHS = 10
 # The learning rate falls along half a cosine to this part of itself: better than a constant rate on all files.
 FINAL_RATE = 0.2
-# Training stops early after so many epochs without improvement: one or two are within the noise of the batches.
+# Training stops early after this many epochs without improvement: one or two are within the noise of the batches.
 PATIENCE = 3
 # Training counts as settled where the loss of the last tenth of the epochs is within this part of the tenth before,
 SETTLED_PART = 0.05
@@ -92,20 +92,20 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 PARTITIONS = 4
 # Neighbours on which candidates are judged; 10 to 20 rank them alike. Given graphs of fewer than five say too little.
 JUDGE_NEIGHBORS, LEAST_JUDGE_NEIGHBORS = 15, 5
-# Heads are fitted to the refined labels of every candidate in so many steps of so many rows,
+# Heads are fitted to the refined labels of every candidate in this many steps of this many rows,
 REFIT_STEPS, REFIT_BATCH = 300, 250
 # with this part of the automatic weight decay: labels are given, so a head cannot saturate on a wrong answer.
 REFIT_DECAY = 0.1
-# K-means is kept where it is at most so many standard errors of the modularity below the best candidate,
+# K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does;
 CLEARLY_FEWER = 0.5
-# and of the others, those within so many of the best are compared by how much they agree.
+# and of the others, those within this many standard errors of the best are compared by how much they agree.
 TIE_ERRORS = 1.0
-# K-means starts so many times on rows with so many numbers, at least so many rows, and goes on from the best of these
-# on all rows for so many rounds. With many clusters there are fewer starts, as each takes longer.
+# K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
+# rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
-# Rows of a file, and sparse rows, are judged on a sample of so many rows, if it fits into so many bytes.
+# Rows of a file, and sparse rows, are judged on a sample of this many rows, if it fits into this many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
 # With fewer rows than this for each cluster, a graph says little: heads are alike, and the loss decides.
 LEAST_ROWS_PER_CLUSTER = 10
@@ -149,12 +149,13 @@ def components_for(n_features: int, n_clusters: int) -> int:
 ROWS_FOR_SPECTRUM = 1000
 # Directions beyond those that hold this part of the variance are noise.
 PART_THAT_COUNTS = 0.95
-# Two clusters are told apart in one direction. With fewer than so many for each further one, most clusters lie between
-# others, and random heads, which cut the space into slices, do not find them: measured on blobs in 2 to 256 dimensions.
+# One direction separates two clusters. With fewer directions than this for each further cluster, most clusters lie
+# between others, and random heads, which cut the space into slices, do not find them: measured on blobs in 2 to 256
+# dimensions.
 DIRECTIONS_PER_CLUSTER = 4
 # Random heads beside labels only have to tell clusters apart that no label names.
 SIZE_BESIDE_LABELS = 0.01
-# K-means finds the centres of a start on so many rows for each cluster,
+# K-means finds the centres of a start on this many rows for each cluster,
 SAMPLE_PER_CLUSTER = 50
 # but not on more than this many bytes hold,
 SAMPLE_BYTES = 64 << 20
@@ -212,7 +213,7 @@ CROWDED_PENALTY = 0.3
 # Labels keep heads from saturating on a wrong answer, so the decay only has to regularise.
 DECAY_BESIDE_LABELS = 0.25
 # Steps beside labels: K / v is half of what is stable at the start, with v the variance along the leading direction;
-# beyond so many classes it would be too much later, when two classes share all points.
+# beyond this many classes it would be too much later, when two classes share all points.
 MOST_CLASSES_FOR_STEPS = 8
 
 
@@ -248,7 +249,7 @@ NEIGHBORS = 10
 LEAST_ROWS, LEAST_CROWDED_ROWS = 100, 1000
 # Above, the graph's memory begins to count.
 MOST_ROWS = 500_000
-# Up to so many rows all pairs are compared; of more rows, each is compared with about so many in the cells around it,
+# Up to this many rows, all pairs are compared; with more, each row is compared with about this many in nearby cells,
 # which finds nine in ten of the nearest ten.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
 ROWS_COMPARED = 5000
@@ -256,7 +257,7 @@ ROWS_COMPARED = 5000
 ROWS_IN_CELL = 256
 # Many equal rows share a cell, which is cut into pieces of this size.
 LARGEST_CELL = 1024
-# Cells are found by some rounds of K-means on so many rows for each.
+# Cells are found by some rounds of K-means on this many rows for each.
 SAMPLE_IN_CELL = 40
 ROUNDS_FOR_CELLS = 4
 
@@ -279,20 +280,20 @@ def neighbors_for(n_rows: int, *, crowded: bool) -> int:
 FINEST_PARTS = 1.5
 # and resolutions rise by this factor from one to the next: closer steps changed nothing.
 FINER_RESOLUTION = 1.6
-# Borders of a cloud are measured for so many numbers of parts and kept for so many; they are smooth.
+# Borders of a cloud are measured for this many numbers of parts, and stored for this many; they are smooth.
 BORDERS_MEASURED, POINTS_OF_CLOUD = 16, 200
-# Numbers of clusters that "auto" tries, at most, with at least so many rows for each cluster.
+# Numbers of clusters that "auto" tries, at most, with at least this many rows for each cluster.
 MOST_CLUSTERS_TRIED, ROWS_PER_CLUSTER_TRIED = 100, 5
 # More are not compared: the time grows with their cube.
 MOST_CLUSTERS_SEARCHED = 1000
-# Rows on which numbers of clusters are compared, or so many for each cluster; more rows show more of the structure
+# Rows on which numbers of clusters are compared, or this many for each cluster; more rows show more of the structure
 # within clusters, fewer hide small clusters.
 ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER = 4000, 20
 # Fewer rows have too few pairs of neighbours to tell clusters from chance.
 LEAST_ROWS_FOR_SEARCH = 20
 # Above, distances in a sample tell nothing of the dimension, and clouds of more dimensions have the same borders.
 MOST_DIMENSIONS = 50
-# The pairs are halved so many times: the agreement of one halving is noisy.
+# The pairs are halved this many times: the agreement of one halving is noisy.
 HALVINGS = 2
 # How much it counts whether halves of the pairs agree: the power that chose best on the files it was chosen on.
 POWER_OF_STABILITY = 0.25
@@ -305,7 +306,8 @@ HARDLY_A_BORDER = 0.05
 # borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
 # at most 0.55 times, of a flat uniform sheet 0.7 times.
 MOST_OF_ONE = 0.65
-# Numbers of clusters whose score is within this part of the best are called nearly as good, so many of them by name.
+# Numbers of clusters whose score is within this part of the best are called nearly as good; at most this many are
+# named.
 NEARLY_AS_GOOD = 0.02
 RUNNERS_UP_NAMED = 3
 # Another level is named where the score stops rising by this part of the best, and has reached this part of it.
@@ -326,16 +328,17 @@ def candidates_for(n_rows: int) -> range:
 
 
 def rows_for_search(most_clusters: int) -> int:
-    """Return how many rows are searched for so many clusters, at most."""
+    """Return how many rows are searched at most for a number of clusters."""
     return max(ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER * most_clusters)
 
 
 # --- Columns and rows that stand out ----------------------------------------------------------------------------------
 
-# Columns are scaled one by one where the largest deviation is so many times the median one: 388 for wine and 7829 for
-# breast cancer, whose columns are in different units; at most 9 for pixels, digits and embeddings.
+# Columns are scaled one by one where the largest deviation is more than this many times the median: 388 for wine and
+# 7829 for breast cancer, whose columns are in different units; at most 9 for pixels, digits and embeddings.
 UNLIKE_COLUMNS = 20.0
-# Rows at so many times the median distance from the middle take no part in the fit; 15 is the most on clean data,
+# Rows at more than this many times the median distance from the middle take no part in the fit; 15 is the most on clean
+# data,
 FAR = 30.0
 # unless they are more than this part of the rows.
 MOST_FAR = 0.01
@@ -364,7 +367,7 @@ TINY_PART = 0.15
 TINY_ROWS = 5
 # Below this mean adjusted Rand index between candidates, the clusters are one of many possible answers.
 LOW_AGREEMENT = 0.45
-# Among at least so many candidates, one should agree with the chosen one.
+# Among at least this many candidates, one should agree with the chosen one.
 FEW_AGREE = 5
 # A mean confidence this part of the way from a guess (1/K) to certainty: the prediction ignores the features.
 LOW_CONFIDENCE = 0.1
@@ -375,7 +378,7 @@ LOW_CONFIDENCE = 0.1
 BLOCK_BYTES = 16 << 20
 # Files larger than memory: with fewer rows at hand, batches would be far from random.
 LEAST_ROWS_IN_MEMORY = 1000
-# Labelled rows that are kept while others are read from a file may take one part in so many of the memory.
+# Labelled rows that are kept while others are read from a file may take the memory divided by this.
 PARTS_OF_MEMORY_FOR_LABELS = 4
-# Rows of a file that are kept to judge on may take one part in so many, as their graph takes several times their size.
+# Rows of a file that are kept to judge on may take the memory divided by this, as their graph is several times larger.
 PARTS_OF_MEMORY_TO_JUDGE = 8

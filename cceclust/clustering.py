@@ -165,7 +165,7 @@ def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, pa
     if method != "cce":
         raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
     if not isinstance(n_clusters, int | np.integer):
-        raise InputError(f"n_clusters={n_clusters!r}; labels need a number of clusters, or none for one a class")
+        raise InputError(f"n_clusters={n_clusters!r}; labels need a number of clusters, or none for one per class")
     n_extra = len(labels.names(int(n_clusters))) - len(labels.classes)
     return CCEClassifier(n_extra_clusters=n_extra, **parameters)
 

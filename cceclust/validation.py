@@ -94,7 +94,7 @@ def _scaled_hint(prior: npt.NDArray[np.float64], total: float) -> str:
 
 
 def uniform_unless_given(prior: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]:
-    """Return the prior over so many clusters."""
+    """Return the prior over a number of clusters."""
     if prior is None:
         return np.full(n_clusters, 1 / n_clusters)
     given = np.asarray(prior)

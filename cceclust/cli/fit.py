@@ -263,7 +263,7 @@ def fit(
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
     has_labels = labels is not None or soft_labels is not None
     if has_labels and k is not None and not isinstance(k, int):
-        raise typer.BadParameter("labels need a number of clusters, or none for one a class", param_hint="--k")
+        raise typer.BadParameter("labels need a number of clusters, or none for one per class", param_hint="--k")
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,

@@ -42,7 +42,8 @@ class CCEClusterer(SoftmaxClusterer):
         heads with 1, 10 and 100.
     prior : array-like of shape (n_clusters,), "auto" or None, default="auto"
         u: the expected share of each cluster; the shares must sum to 1. None expects equal shares. "auto" expects equal
-        shares in some heads, and in others the shares of the graph partition they start from.
+        shares in some heads, and in others the shares of the graph partition they start from. With any other value all
+        heads are alike and compete alone; with given shares the loss chooses among them.
     weight_decay : float or "auto", default="auto"
         Weight decay of the head. "auto" is a multiple of the standard deviation of the standardised features along
         their leading principal components, smaller for more than ten clusters and where clusters are crowded.
@@ -117,8 +118,8 @@ class CCEClusterer(SoftmaxClusterer):
     candidates_ : dict or None
         The modularity of every candidate by its name.
     outlier_score_ : ndarray of shape (n_samples,) or None
-        How much farther each row is from its neighbours than they are from theirs: about 1 for most rows. None if not
-        all rows are in memory.
+        How much farther each row is from its neighbours than they are from theirs: about 1 for most rows. None for
+        sparse rows, for files larger than memory, and where the fit needed no neighbours.
     columns_scaled_ : bool
         Whether each column was divided by its own standard deviation.
     loss_ : float

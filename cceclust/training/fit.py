@@ -557,7 +557,7 @@ def make_plan(
     *,
     seed: int,
 ) -> TrainingPlan:
-    """Return how to train on so many rows, with steps short enough for labels if there are any."""
+    """Return how to train on a number of rows, with steps short enough for labels if there are any."""
     rate = settings.learning_rate
     if supervision is not None:
         longest = longest_stable_step(space.rows, settings.n_clusters, space.standardization, weights, seed=seed)

@@ -295,7 +295,7 @@ class Judged:
     paths: BestPaths
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
-        """Return the best partition into so many parts."""
+        """Return the best partition into this many parts."""
         return self.paths.labels_of(n_parts)
 
 
@@ -386,7 +386,7 @@ class Cloud:
     log_counts : ndarray of shape (n_points,)
         Logarithm of the number of parts of equal size, from 0 on.
     cuts : ndarray of shape (n_points,)
-        The share of all pairs that is cut by so many parts.
+        The share of all pairs that is cut by each number of parts.
     """
 
     log_counts: NDArray[np.float64]
@@ -457,7 +457,7 @@ class JoinedParts:
         return self.borders - self.cuts
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
-        """Return the part of each node when so many are left."""
+        """Return the part of each node when this many are left."""
         owner = np.arange(len(self.cuts), dtype=np.int32)
         for kept, joined in self.joins[: len(self.cuts) - n_parts]:
             owner[owner == joined] = kept
@@ -494,7 +494,7 @@ class BestPaths:
         return np.array([1 - way.cuts[i] - way.concentrations[i] for i, way in enumerate(best)])
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
-        """Return the best partition into so many parts."""
+        """Return the best partition into this many parts."""
         way: JoinedParts = self.ways[int(self.best[n_parts - 1])]
         return way.labels_of(n_parts)
 
