@@ -90,6 +90,8 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 # Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
 # more outvote the heads where both are equally good.
 PARTITIONS = 4
+# With fewer parts than wanted, the resolution of the partition is raised by this factor, at most this many times.
+RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
 # Neighbours on which candidates are judged; 10 to 20 rank them alike. Given graphs of fewer than five say too little.
 JUDGE_NEIGHBORS, LEAST_JUDGE_NEIGHBORS = 15, 5
 # Heads are fitted to the refined labels of every candidate in this many steps of this many rows,
@@ -378,6 +380,8 @@ LOW_CONFIDENCE = 0.1
 BLOCK_BYTES = 16 << 20
 # Files larger than memory: with fewer rows at hand, batches would be far from random.
 LEAST_ROWS_IN_MEMORY = 1000
+# The silhouette compares all pairs of this many rows.
+SILHOUETTE_ROWS = 2000
 # Labelled rows that are kept while others are read from a file may take the memory divided by this.
 PARTS_OF_MEMORY_FOR_LABELS = 4
 # Rows of a file that are kept to judge on may take the memory divided by this, as their graph is several times larger.

@@ -22,8 +22,6 @@ from cceclust.training.rows import Rows, in_memory
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
 
-SILHOUETTE_ROWS = 2_000
-
 
 @dataclass(frozen=True)
 class FileScores:
@@ -139,7 +137,7 @@ def score_without_truth(clusters: Clusters, features: FeatureFile | None = None)
     modularity = clusters.diagnostics.get("modularity")
     sample = rows = None
     if features is not None:
-        n_rows = min(SILHOUETTE_ROWS, features.n_samples)
+        n_rows = min(choices.SILHOUETTE_ROWS, features.n_samples)
         sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
         rows = features.read(sample)
         if not isinstance(modularity, float):

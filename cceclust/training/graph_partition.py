@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cceclust import choices
 from cceclust.compiled import compiled
 
 __all__ = ["Graph", "improved_labels", "partition_graph", "symmetric_graph"]
@@ -20,9 +21,6 @@ __all__ = ["Graph", "improved_labels", "partition_graph", "symmetric_graph"]
 NEGLIGIBLE_GAIN = 1e-12
 # Each node is looked at so many times on average, at most; a few are enough, but a loop should end.
 MOST_VISITS = 50
-# With fewer parts than wanted, the resolution is raised by this factor, so many times at most.
-FINER = 1.25
-MOST_TRIALS = 24
 
 
 class Graph(NamedTuple):
@@ -113,10 +111,10 @@ def partition_graph(graph: Graph, n_parts: int | None = None, *, seed: int = 0) 
     labels = grown_parts(graph, resolution, seed)
     if n_parts is None:
         return labels
-    for _ in range(MOST_TRIALS):
+    for _ in range(choices.MOST_RESOLUTION_STEPS):
         if labels.max() + 1 >= n_parts:
             break
-        resolution *= FINER
+        resolution *= choices.RESOLUTION_STEP
         labels = grown_parts(graph, resolution, seed)
     if labels.max() + 1 > n_parts:
         labels = in_order(with_parts_merged(graph, labels, n_parts, resolution))

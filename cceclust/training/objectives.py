@@ -40,7 +40,7 @@ class SelfLabeling:
     solver : Solver or sequence of Solver
         Finds the pseudo-labels y for the probabilities σ: one for all restarts, or one for each.
     collision : bool
-        Train with collision cross-entropy H₂(y, σ) (eq. 10), otherwise with Shannon's H(y, σ) (eq. 9).
+        Train with collision cross-entropy H₂(y, σ) (eq. 9), otherwise with Shannon's H(y, σ) (eq. 8).
     companion_weight : float
         Weight of the companions, relative to a weight of 1 for the points. Pseudo-labels are found for the weighted
         mean of the two predictions and used for both; the losses are averaged likewise, so that the learning rate keeps
