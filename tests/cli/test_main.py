@@ -159,6 +159,8 @@ def waiting(target: Path, *launcher: str, seconds: float = 60) -> Iterator["subp
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # The tests themselves may run under nohup.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
