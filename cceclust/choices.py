@@ -62,6 +62,8 @@ SAME_CLUSTERS = 0.9
 EVALUATION_BYTES = 64 << 20
 # or where points times squared clusters, which the exact solver's time grows with, would exceed this.
 EVALUATION_WORK = 200_000_000
+# More rows than this change a mean loss by less than a hundredth, and take longer than training.
+EVALUATION_ROWS = 20_000
 # Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
 EVALUATION_ITERATIONS = 1000
 EVALUATION_TOLERANCE = 1e-6

@@ -104,6 +104,7 @@ def rows_to_evaluate(
     affordable = min(
         choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
         max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
+        choices.EVALUATION_ROWS,
     )
     if isinstance(rows, FileRows):
         affordable = min(affordable, rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE)
