@@ -64,6 +64,8 @@ EVALUATION_BYTES = 64 << 20
 EVALUATION_WORK = 200_000_000
 # More rows than this change a mean loss by less than a hundredth, and take longer than training.
 EVALUATION_ROWS = 20_000
+# They are read this many at a time.
+EVALUATION_PIECE = 4096
 # Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
 EVALUATION_ITERATIONS = 1000
 EVALUATION_TOLERANCE = 1e-6

@@ -73,11 +73,12 @@ def evaluate(
     """
     n_restarts, n_clusters, _ = coef.shape
     wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
-    # Only the rows that are looked at are read: a file need not be gone through once more.
-    evaluated = rows if len(wanted) == rows.shape[0] else in_memory(rows.take(wanted))
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
-    for where, block in stack_probabilities(coef, intercept, evaluated):
-        probabilities[:, :, where] = block
+    # Only the rows that are looked at are read, some at a time: a file need not be gone through once more.
+    for start in range(0, len(wanted), choices.EVALUATION_PIECE):
+        piece = in_memory(rows.take(wanted[start : start + choices.EVALUATION_PIECE]))
+        for where, block in stack_probabilities(coef, intercept, piece):
+            probabilities[:, :, start + where.start : start + where.stop] = block
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 
     def loss(restart: int) -> float:
