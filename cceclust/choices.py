@@ -61,7 +61,7 @@ SAME_CLUSTERS = 0.9
 # The probabilities of all restarts are compared on all rows up to this size in bytes, beyond it on a random sample.
 EVALUATION_BYTES = 64 << 20
 # or where points times squared clusters, which the exact solver's time grows with, would exceed this.
-EVALUATION_WORK = 200_000_000
+EVALUATION_WORK = 50_000_000
 # More rows than this change a mean loss by less than a hundredth, and take longer than training.
 EVALUATION_ROWS = 10_000
 # They are read this many at a time.
@@ -375,8 +375,8 @@ TINY_PART = 0.15
 TINY_ROWS = 5
 # Below this mean adjusted Rand index between candidates, the clusters are one of many possible answers.
 LOW_AGREEMENT = 0.45
-# Among at least this many candidates, one should agree with the chosen one.
-FEW_AGREE = 5
+# Among at least this many candidates, one should have found clusters similar to the chosen ones, by this index.
+FEW_AGREE, SIMILAR_CLUSTERS = 5, 0.7
 # A mean confidence this part of the way from a guess (1/K) to certainty: the prediction ignores the features.
 LOW_CONFIDENCE = 0.1
 

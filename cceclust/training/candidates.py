@@ -128,6 +128,8 @@ class Choice:
         Mean adjusted Rand index between every two candidates.
     n_agreeing : int
         Number of candidates that found the chosen one's clusters, itself included.
+    closest : float or None
+        Adjusted Rand index between the chosen one and the candidate most like it; None without any other.
     """
 
     weights: NDArray[Any]
@@ -137,6 +139,7 @@ class Choice:
     best: int
     agreement: float | None
     n_agreeing: int
+    closest: float | None
 
     @property
     def is_floor(self) -> bool:
@@ -427,6 +430,7 @@ def choose_head(
         best,
         mean_pairwise_ari(codes, settings.n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
+        max((index for number, index in enumerate(agreeing) if number != best), default=None),
     )
 
 

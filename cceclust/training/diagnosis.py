@@ -102,7 +102,7 @@ def find_problems(
     agreement: float | None,
     converged: bool,
     n_candidates: int = 1,
-    n_agreeing: int | None = None,
+    closest: float | None = None,
     advice: Advice = HEAD_ADVICE,
 ) -> list[str]:
     """Return a sentence for everything that makes a clustering doubtful.
@@ -119,8 +119,10 @@ def find_problems(
         Mean adjusted Rand index between the restarts.
     converged : bool
         Whether the loss had stopped falling.
-    n_candidates, n_agreeing : int
-        Number of candidates, and of those that found the chosen clusters.
+    n_candidates : int
+        Number of candidates.
+    closest : float or None
+        Adjusted Rand index between the chosen clusters and those of the candidate that is most like them.
     advice : Advice
         What to suggest.
 
@@ -156,10 +158,10 @@ def find_problems(
             f"the restarts disagree (mean pairwise ARI {agreement:.2f}): these clusters are one of many possible "
             "answers; try another number of clusters, more restarts, or better features"
         )
-    elif n_agreeing == 1 and n_candidates >= choices.FEW_AGREE:
+    elif closest is not None and closest < choices.SIMILAR_CLUSTERS and n_candidates >= choices.FEW_AGREE:
         problems.append(
-            f"no other of {n_candidates} candidates found these clusters: look at a report before you rely on them, or "
-            "try another number of clusters"
+            f"no other of {n_candidates} candidates found similar clusters (the closest has an ARI of {closest:.2f}): "
+            "look at a report before you rely on them, or try another number of clusters"
         )
     if not converged:
         problems.append(STILL_FALLING)

@@ -252,7 +252,7 @@ def fit_heads(
             agreement=agreement,
             converged=trained.converged,
             n_candidates=1 if choice is None else len(choice.names),
-            n_agreeing=None if choice is None or choice.is_floor else choice.n_agreeing,
+            closest=None if choice is None or choice.is_floor else choice.closest,
         )
     else:
         # Classes may have any size and, with soft labels, any confidence.
