@@ -130,14 +130,31 @@ class RunFolder:
         self._write_metrics(trainer)
 
     def restore(self, trainer: DeepTrainer) -> int:
-        """Resume from the checkpoint, if there is one; return how many epochs were done."""
-        if self.checkpoint.exists():
+        """Resume from the checkpoint, if there is one; return how many epochs were done.
+
+        If several processes train together, only the first one reads and writes.
+        """
+        state = trainer.ranks.share(self._read_checkpoint() if trainer.ranks.is_first else None)
+        if state is not None:
             try:
-                trainer.load_state_dict(torch.load(self.checkpoint, map_location="cpu", weights_only=True))
-            except Exception as error:  # damaged pickles raise nearly any exception
-                raise FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over") from None
-        self._write_metrics(trainer)
+                trainer.load_state_dict(state)
+            except Exception as error:
+                raise self._damaged_checkpoint(error) from None
+        if trainer.ranks.is_first:
+            self._write_metrics(trainer)
         return len(trainer.history)
+
+    def _read_checkpoint(self) -> dict[str, Any] | None:
+        if not self.checkpoint.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+        except Exception as error:  # damaged pickles raise nearly any exception
+            raise self._damaged_checkpoint(error) from None
+        return state
+
+    def _damaged_checkpoint(self, error: Exception) -> FileContentError:
+        return FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over")
 
     def _write_metrics(self, trainer: DeepTrainer) -> None:
         with replacing(self.metrics, force=True) as part:
