@@ -194,7 +194,7 @@ def joined() -> Iterator[Ranks]:
         if not fails_first(store):
             raise SystemExit(FAILURE) from None
         if is_lost_connection(error):
-            raise RankError("another of the processes that torchrun started has ended, or is out of reach") from None
+            raise RankError("another of torchrun's processes has ended or is out of reach") from None
         raise
     distributed.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""Jobs for two processes on this machine. As a program it imports torch once and forks two of them for each job.
+"""Jobs for two processes on this machine. As a program it imports torch once and forks two processes for each job.
 
 Every line of its input names a job and its arguments, as JSON; it answers with the two exit codes. Each process has its
 own stderr, a file in the job's folder.
@@ -6,6 +6,7 @@ own stderr, a file in the job's folder.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.distributed import TCPStore
 
 from cceclust.cli.main import main
-from cceclust.torch import DeepTrainer
+from cceclust.torch import DeepTrainer, extraction
 from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.ranks import Ranks, joined
 
@@ -85,15 +86,17 @@ def outcome(trainer: DeepTrainer) -> dict[str, Any]:
     }
 
 
-def all_objectives(folder: Path, dropout: float = 0.0) -> None:
+def every_objective(folder: Path) -> None:
     with joined() as ranks:
-        outcomes = {name: outcome(trained(name, ranks, dropout)) for name in OBJECTIVES}
+        outcomes = {name: outcome(trained(name, ranks)) for name in OBJECTIVES}
+        outcomes["dropout"] = outcome(trained("cce", ranks, dropout=0.5))
         torch.save(outcomes, folder / f"{ranks.number}.pt")
 
 
-def with_dropout(folder: Path) -> None:
-    with joined() as ranks:
-        torch.save(outcome(trained("cce", ranks, dropout=0.5)), folder / f"{ranks.number}.pt")
+def one_process(folder: Path) -> None:
+    """Train without any others, in one of the two."""
+    if os.environ["RANK"] == "0":
+        torch.save({name: outcome(trained(name, None)) for name in OBJECTIVES}, folder / "alone.pt")
 
 
 def too_many_processes(folder: Path) -> None:
@@ -111,18 +114,19 @@ def command(folder: Path, *arguments: str) -> None:
     main()
 
 
-def killed_command(folder: Path, n_steps: int, *arguments: str) -> None:
-    """Run a command whose second process is killed in the middle of a step."""
-    take_step, n_done = DeepTrainer.train_step, 0
+def killed_command(folder: Path, place: str, n_calls: int, *arguments: str) -> None:
+    """Run a command whose second process is killed when it has called a function so many times."""
+    owner, name = {"training": (DeepTrainer, "train_step"), "extraction": (extraction, "run_network")}[place]
+    function, n_done = getattr(owner, name), 0
 
-    def step(*args: Any) -> Any:
+    def call(*args: Any) -> Any:
         nonlocal n_done
         n_done += 1
-        if n_done > n_steps and os.environ["RANK"] == "1":
+        if n_done > n_calls and os.environ["RANK"] == "1":
             os.kill(os.getpid(), signal.SIGKILL)
-        return take_step(*args)
+        return function(*args)
 
-    DeepTrainer.train_step = step  # type: ignore[method-assign]
+    setattr(owner, name, call)
     command(folder, *arguments)
 
 
@@ -154,6 +158,10 @@ def fork(*job: Any) -> int:
 
 
 def serve() -> None:
+    # What the jobs need later is loaded before the forks.
+    importlib.import_module("torch._dynamo")
+    importlib.import_module("cceclust.torch.runs")
+    importlib.import_module("kornia.augmentation")
     for line in sys.stdin:
         name, folder, *arguments = json.loads(line)
         # Kept here, as torchrun does it, so that it outlives the processes.
@@ -164,4 +172,8 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    if len(sys.argv) > 1:
+        # Started by torchrun itself.
+        killed_command(Path(), sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
+    else:
+        serve()
