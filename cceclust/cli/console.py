@@ -52,9 +52,8 @@ def advising(advice: str) -> Iterator[None]:
             raise Stopped(stop.code, advice) from None
         raise
     except RankError as error:
-        if hasattr(signal, "SIGTERM"):
-            # torchrun now ends all processes, and the message must still come out.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # torchrun now ends all processes, and the message must still come out.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise RankError(f"{error}; {advice}") from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from cceclust.errors import InputError
 from cceclust.presets import RunSettings
@@ -141,6 +141,7 @@ class DeepTrainer:
         if self.ranks.are_many:
             share_batch_norms(self.network, self.device)
             self._parallel = nn.parallel.DistributedDataParallel(self.network)
+            self._parallel.register_comm_hook(None, lambda _, bucket: sum_gradients(bucket))
         self.augmentation = augmentation
         chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
         self.objective = chosen.to(self.device)
@@ -304,8 +305,7 @@ class DeepTrainer:
             parts["labels"] = nn.functional.cross_entropy(of_labelled[0], labelled[1])
             parts["loss"] = parts["loss"] + parts["labels"]
         self.optimizer.zero_grad()
-        # The gradients of the processes are parts of a sum, and DistributedDataParallel averages them.
-        (parts["loss"] * self.ranks.count).backward()
+        parts["loss"].backward()
         self.optimizer.step()
         return parts, logits.detach()
 
@@ -381,6 +381,19 @@ class DeepTrainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
         self.neighbors = state.get("neighbors")
+
+
+def sum_gradients(bucket: Any) -> torch.futures.Future[Tensor]:
+    """Sum each gradient over the processes, which have a part of it each, where the default is an average.
+
+    One by one: packed together, the order of additions would depend on the packing, which changes after the first step,
+    and a resumed training would differ in its rounding.
+    """
+    for gradient in bucket.gradients():
+        distributed.all_reduce(gradient)
+    done: torch.futures.Future[Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
 
 
 def check_at_least_one(value: int, name: str) -> None:

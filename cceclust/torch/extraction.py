@@ -177,11 +177,8 @@ def extract_features(
         ranks.require_same(settings)
         n_resumed = len(images)
         if not ranks.share(ranks.is_first and is_complete(target, settings, restart=restart, force=force)):
-            with (
-                ExtractionJournal(target, settings, dtype, restart=restart)
-                if ranks.is_first
-                else nullcontext() as journal
-            ):
+            work = ExtractionJournal(target, settings, dtype, restart=restart) if ranks.is_first else nullcontext()
+            with work as journal:
                 n_resumed = ranks.share(0 if journal is None else journal.images_done)
                 batches = ImageBatches(images, size, batch_size, first_image=n_resumed, ranks=ranks)
                 store_features(
@@ -275,7 +272,7 @@ class ImageBatches(Dataset[ImageBatch]):
         self.first_image = first_image
         starts = range(first_image, len(images), batch_size)
         self.starts = starts[self.ranks.number :: self.ranks.count]
-        self.ends_of_rounds = [*starts[self.ranks.count :: self.ranks.count], len(images)]
+        self.ends_of_rounds = [*starts[self.ranks.count :: self.ranks.count], len(images)] if starts else []
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -309,6 +306,7 @@ def store_features(
     report = progress or (lambda n_done, n_images: None)
     report(batches.first_image, n_images)
     writes: deque[Future[None]] = deque()
+    last: Future[None] | None = None
     with ThreadPoolExecutor(max_workers=1) as writer:
         # In the last round there may be no batch for this process.
         for n_done, batch in zip_longest(batches.ends_of_rounds, decoded_ahead(batches, workers, device)):
@@ -317,7 +315,8 @@ def store_features(
                 if batch.skipped and on_error == "fail":
                     raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip leaves such images out")
                 own = (run_network(network, batch.pixels, device, precision), batch.skipped, batch.first_image)
-            writes.append(writer.submit(write_round, journal, batches.ranks, own, np.dtype(dtype)))
+            last = writer.submit(write_round, last, journal, batches.ranks, own, np.dtype(dtype))
+            writes.append(last)
             if len(writes) > BATCHES_TO_WRITE:
                 writes.popleft().result()
             report(n_done, n_images)
@@ -368,12 +367,16 @@ def compute_features(network: Backbone, pixels: Tensor, precision: torch.dtype) 
 
 
 def write_round(
+    earlier: Future[None] | None,
     journal: ExtractionJournal | None,
     ranks: Ranks,
     own: tuple[Tensor, list[tuple[int, str]], int] | None,
     dtype: np.dtype[Any],
 ) -> None:
     """Hand the batch of this process to the first one, which stores those of all, in order."""
+    if earlier is not None:
+        # If the round before has failed, this one must not take its place.
+        earlier.result()
     rows = None if own is None else (rows_to_store(*own, dtype), len(own[0]), own[1])
     for batch in ranks.gather(rows):
         if batch is not None:
