@@ -76,7 +76,7 @@ class CCEClusterer(SoftmaxClusterer):
     n_init : int, default=6
         Number of heads that are trained.
     max_epochs : int or "auto", default="auto"
-        Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 10 epochs.
+        Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 4 epochs.
     tol : float, default=1e-4
         After half of the epochs, training stops when no head's mean loss has fallen by this fraction of itself in three
         epochs. 0 trains for all epochs.

@@ -390,7 +390,7 @@ def choose_head(
     """
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
     labels = labels_of(arena, weights, biases)
-    floor = None
+    floor, on_graph = None, None
     if partitions is not None:
         n_clusters = settings.n_clusters
         improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
@@ -414,8 +414,9 @@ def choose_head(
         )
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
         labels, floor = labels_of(arena, weights, biases), len(names) - 1
+        on_graph = arena.modularities(np.concatenate([wanted, labels[-1:]]))
     modularities = arena.modularities(labels)
-    best = choose(labels, modularities, settings.n_clusters, floor=floor, cuts=arena.cuts(labels))
+    best = choose(labels, modularities, settings.n_clusters, floor=floor, cuts=arena.cuts(labels), on_graph=on_graph)
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
     return Choice(

@@ -32,11 +32,16 @@ def choose(
     *,
     floor: int | None = None,
     cuts: NDArray[np.float64] | None = None,
+    on_graph: NDArray[np.float64] | None = None,
 ) -> int:
     """Return which of several labelings to take.
 
     If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within a
     standard error of the best, it is the one with which the others of them agree most, by adjusted Rand index.
+
+    A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
+    those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
+    and that of the clusters on the graph which it was fitted to (`on_graph`).
 
     Modularity would rather split a large cluster and join two small ones than leave sizes unequal, however clear the
     borders. So the plain one is also taken if it separates at most half as many pairs of neighbours as the best.
@@ -53,6 +58,8 @@ def choose(
         The number of the plain candidate, which has no vote.
     cuts : ndarray of shape (n_labelings,), optional
         The part of pairs of neighbours that each separates.
+    on_graph : ndarray of shape (n_labelings,), optional
+        The modularities of the clusters that each labeling approximates; by default its own.
 
     Examples
     --------
@@ -74,6 +81,9 @@ def choose(
         most = cuts[int(np.argmax(modularities))]
         if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
             return floor
-    near = np.flatnonzero(modularities >= best - choices.TIE_ERRORS * error)
+    scores = modularities if on_graph is None else (modularities + on_graph) / 2
+    if floor is not None:
+        scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
+    near = np.flatnonzero(scores >= scores.max() - choices.TIE_ERRORS * error)
     votes = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
     return int(near[np.argmax(votes)])

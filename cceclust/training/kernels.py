@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from cceclust.compiled import compiled
 
 __all__ = [
+    "add_by_label",
     "add_moments",
     "gather_standardized",
+    "mean_distances",
+    "row_distances",
     "step",
     "subtract_labels",
     "to_collision_gradient",
@@ -50,6 +53,67 @@ def add_moments(
             value = np.float64(row[j]) - shift[j]
             sums[j] += weight * value
             squares[j] += weight * value * value
+
+
+@compiled(error_model="numpy")
+def add_by_label(
+    matrix: FloatArray,
+    labels: NDArray[np.integer[Any]],
+    weights: NDArray[np.float64],
+    shift: FloatArray,
+    scale: float,
+    sums: NDArray[np.float64],
+    masses: NDArray[np.float64],
+) -> float:
+    """Add each weighted row ``(x − shift) / scale`` to the sum of its cluster, for each labeling.
+
+    `labels` has shape (n_labelings, n_rows), `sums` (n_labelings, n_clusters, n_features) and `masses` (n_labelings,
+    n_clusters); the last two are IN and OUT. Return the weighted sum of the rows' squared lengths.
+    """
+    row = np.empty(matrix.shape[1], np.float64)
+    squares = 0.0
+    for i in range(matrix.shape[0]):
+        own = 0.0
+        for j in range(row.shape[0]):
+            row[j] = (np.float64(matrix[i, j]) - shift[j]) / scale
+            own += row[j] * row[j]
+            row[j] *= weights[i]
+        squares += weights[i] * own
+        for r in range(labels.shape[0]):
+            target = sums[r, labels[r, i]]
+            for j in range(row.shape[0]):
+                target[j] += row[j]
+            masses[r, labels[r, i]] += weights[i]
+    return squares
+
+
+@compiled(error_model="numpy")
+def row_distances(
+    matrix: FloatArray, middle: NDArray[np.float64], scale: float, distances: NDArray[np.float64]
+) -> None:
+    """Write the distance of each row from `middle`, divided by `scale` first, into `distances` (OUT)."""
+    for i in range(matrix.shape[0]):
+        total = 0.0
+        for j in range(matrix.shape[1]):
+            away = (np.float64(matrix[i, j]) - middle[j]) / scale
+            total += away * away
+        distances[i] = np.sqrt(total)
+
+
+@compiled(error_model="numpy")
+def mean_distances(
+    matrix: FloatArray, neighbors: NDArray[np.integer[Any]], first: int, distances: NDArray[np.float64]
+) -> None:
+    """Write the mean distance of the rows from `first` on to their neighbours into `distances` (OUT)."""
+    for i in range(distances.shape[0]):
+        own, summed = matrix[first + i], 0.0
+        for m in range(neighbors.shape[1]):
+            other, total = matrix[neighbors[first + i, m]], 0.0
+            for j in range(own.shape[0]):
+                away = np.float64(other[j]) - np.float64(own[j])
+                total += away * away
+            summed += np.sqrt(total)
+        distances[i] = summed / neighbors.shape[1]
 
 
 @compiled(error_model="numpy")

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cceclust import choices
 from cceclust.training.heads import HeadStack, batch_for, softmax_stack
-from cceclust.training.kernels import subtract_labels
+from cceclust.training.kernels import add_by_label, subtract_labels
 from cceclust.training.rows import ArrayRows
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum
@@ -47,13 +46,15 @@ def heads_around_means(
     sums, masses = np.zeros((n_heads, n_clusters, n_features)), np.zeros((n_heads, n_clusters))
     squares = 0.0
     for where, block in space.rows.blocks():
-        wide = (block.astype(np.float64) - space.standardization.mean) / space.standardization.scale
-        share = weights[where]
-        squares += float(share @ (wide**2).sum(axis=1))
-        for head in range(n_heads):
-            places = (labels[head, where], np.arange(len(wide)))
-            sums[head] += sparse.csr_array((share, places), (n_clusters, len(wide))) @ wide
-            masses[head] += np.bincount(labels[head, where], share, minlength=n_clusters)
+        squares += add_by_label(
+            block,
+            labels[:, where],
+            weights[where],
+            space.standardization.mean,
+            space.standardization.scale,
+            sums,
+            masses,
+        )
     heads = []
     for head in range(n_heads):
         centre = sums[head].sum(axis=0)

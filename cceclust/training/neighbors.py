@@ -53,7 +53,7 @@ def nearest_neighbors(
         Rows with more features than this are first projected onto this many principal components.
     n_compared : int, optional
         Each row is compared with at least this many rows, those of the nearest cells. By default all rows if there
-        are up to 10,000, otherwise 5,000, which misses few of the nearest (benchmarks/neighbors.py measures how many).
+        are up to 10,000, otherwise 3,000, which misses few of the nearest (benchmarks/neighbors.py measures how many).
     random_state : int, default=0
         Seed of the row samples that components and cells are found on.
     n_jobs : int, optional

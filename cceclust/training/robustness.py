@@ -11,6 +11,7 @@ from scipy import sparse
 
 from cceclust import choices
 from cceclust.errors import InputError
+from cceclust.training.kernels import mean_distances, row_distances
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.spectrum import sample_rows
 
@@ -58,11 +59,8 @@ def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: 
     largest = float(np.abs(sample - middle).max()) or 1.0
     usual = float(np.median(np.linalg.norm((sample - middle) / largest, axis=1)))
     distances = np.empty(rows.shape[0])
-    step = choices.ROWS_FOR_OUTLIERS
     for where, block in rows.blocks():
-        for start in range(0, len(block), step):
-            part = (block[start : start + step] - middle) / largest
-            distances[where.start + start : where.start + start + len(part)] = np.linalg.norm(part, axis=1)
+        row_distances(block, middle, largest, distances[where])
     return distances / usual if usual > 0 else np.ones(rows.shape[0])
 
 
@@ -105,12 +103,7 @@ def outlier_scores(matrix: NDArray[Any], neighbors: NDArray[np.integer[Any]], *,
     reach = np.empty(n_samples)
 
     def measure_block(start: int) -> None:
-        own = matrix[start : start + step].astype(np.float64)
-        others = neighbors[start : start + step]
-        total = np.zeros(len(own))
-        for column in range(others.shape[1]):
-            total += np.linalg.norm(matrix[others[:, column]] - own, axis=1)
-        reach[start : start + step] = total / others.shape[1]
+        mean_distances(matrix, neighbors, start, reach[start : start + step])
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(measure_block, range(0, n_samples, step)))

@@ -27,3 +27,16 @@ def test_more_rows_make_the_judge_surer():
     assert standard_error(0.5, 100) == pytest.approx(0.05)
     assert standard_error(0.5, 10_000) == pytest.approx(0.005)
     assert standard_error(-0.1, 10) == standard_error(1.0 + 1e-9, 10) == 0
+
+
+def test_clusters_that_are_clear_on_the_graph_win_over_labels_that_are_a_little_clearer():
+    labels = np.repeat(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]]), 50_000, axis=1)
+    modularities = np.array([0.80, 0.81, 0.5])
+    assert choose(labels, modularities, 2) == 1
+    assert choose(labels, modularities, 2, on_graph=np.array([0.90, 0.82, 0.5])) == 0
+
+
+def test_the_floor_is_only_a_floor():
+    labels = np.repeat(np.array([[0, 1], [0, 1], [1, 1]]), 50_000, axis=1)
+    modularities, on_graph = np.array([0.30, 0.25, 0.20]), np.array([0.30, 0.25, 0.90])
+    assert choose(labels, modularities, 2, floor=2, on_graph=on_graph) == 0

@@ -9,8 +9,11 @@ import pytest
 
 from cceclust.objective import gradient_by_logits
 from cceclust.training.kernels import (
+    add_by_label,
     add_moments,
     gather_standardized,
+    mean_distances,
+    row_distances,
     step,
     subtract_labels,
     to_collision_gradient,
@@ -116,3 +119,29 @@ def test_labels_are_subtracted_from_probabilities(dtype: Any) -> None:
     expected = weights * (sigma - one_hot)
     subtract_labels(sigma, labels, rows, weights)
     np.testing.assert_allclose(sigma, expected, atol=10 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_rows_are_added_to_the_sums_of_their_clusters(dtype: Any) -> None:
+    generator = np.random.default_rng(0)
+    matrix, weights = generator.normal(size=(9, 4)).astype(dtype), generator.random(9)
+    labels, shift = generator.integers(0, 3, (2, 9)).astype(np.int32), matrix.mean(axis=0)
+    sums, masses = np.ones((2, 3, 4)), np.ones((2, 3))
+    squares = add_by_label(matrix, labels, weights, shift, 0.5, sums, masses)
+    rows, one_hot = (matrix - shift) / 0.5, labels[:, None, :] == np.arange(3)[:, None]
+    assert squares == pytest.approx(float(weights @ (rows**2).sum(axis=1)), rel=1e-5)
+    np.testing.assert_allclose(sums, 1 + (one_hot * weights) @ rows, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(masses, 1 + (one_hot * weights).sum(axis=2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_distances_of_rows_from_a_point_and_from_their_neighbours(dtype: Any) -> None:
+    generator = np.random.default_rng(0)
+    matrix, middle = generator.normal(size=(9, 4)).astype(dtype), generator.normal(size=4)
+    distances = np.empty(9)
+    row_distances(matrix, middle, 2.0, distances)
+    np.testing.assert_allclose(distances, np.linalg.norm(matrix - middle, axis=1) / 2, rtol=1e-6)
+    neighbors, found = generator.integers(0, 9, (9, 3)), np.empty(5)
+    mean_distances(matrix, neighbors, 4, found)
+    wanted = np.linalg.norm(matrix[neighbors] - matrix[:, None], axis=2).mean(axis=1)[4:]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -1,0 +1,134 @@
+"""Which pseudo-labels teach best: after 5, 20 or 100 iterations of EM, or exact ones, for several weights of fairness.
+
+Every file given and scikit-learn's digits and breast cancer tables are clustered by single heads, with and without
+neighbours. A head has one random start, equal sizes are given, and nothing is chosen, so that only the labels differ.
+SeLa and MIADM, whose labels are harder, run beside them. Accuracy and modularity are means over the seeds. Results are
+kept in a file of JSON lines, so that a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets
+
+from cceclust import CCEClusterer, clustering_accuracy, nearest_neighbors, neighbor_modularity
+from cceclust.bench.files import read_labelled
+from cceclust.errors import ClusteringWarning
+from cceclust.estimators import MIADM, SeLa
+from cceclust.pseudo_labels import ExactSolver
+from cceclust.training.candidates import HeadPlan
+from cceclust.training.objectives import SelfLabeling
+
+FAIRNESS = (1.0, 10.0, 100.0)
+ITERATIONS = (5, 20, 100)
+JUDGE_NEIGHBORS = 15
+Labelled = tuple[NDArray[Any], NDArray[Any]]
+
+
+class ExactlyTaught(CCEClusterer):
+    """A clusterer whose pseudo-labels are the minimum of the loss itself."""
+
+    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return L_CCE+ with exact pseudo-labels."""
+        solvers = [ExactSolver(fairness=plan.fairness_or_usual, prior=plan.prior) for plan in plans]
+        return SelfLabeling(solvers, companion_weight=self.neighbor_weight)
+
+
+def single_heads() -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """Yield the name of the labels, the fairness as text, and what makes the estimator."""
+    for fairness in FAIRNESS:
+        for iterations in ITERATIONS:
+            yield (
+                f"EM, {iterations}",
+                f"{fairness:g}",
+                lambda k, f=fairness, i=iterations, **given: CCEClusterer(k, fairness=f, max_iter=i, **given),
+            )
+        yield "exact", f"{fairness:g}", lambda k, f=fairness, **given: ExactlyTaught(k, fairness=f, **given)
+    yield "SeLa", "–", SeLa
+    yield "MIADM", "–", MIADM
+
+
+def built_in() -> dict[str, Callable[[], Labelled]]:
+    """Return the data that need no file."""
+    return {
+        "digits": lambda: datasets.load_digits(return_X_y=True),
+        "breast cancer": lambda: datasets.load_breast_cancer(return_X_y=True),
+    }
+
+
+def measure(sets: dict[str, Callable[[], Labelled]], n_seeds: int, kept: Path) -> list[dict[str, Any]]:
+    """Fit whatever is not in the file of results yet, and return all results."""
+    results = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    done = {(r["data"], r["labels"], r["fairness"], r["neighbors"], r["seed"]) for r in results}
+    for data, load in sets.items():
+        X, y = load()
+        n_clusters = len(np.unique(y))
+        graph = nearest_neighbors(X, JUDGE_NEIGHBORS)
+        for labels, fairness, make in single_heads():
+            for n_neighbors in (0, 10):
+                for seed in range(n_seeds):
+                    if (data, labels, fairness, n_neighbors, seed) in done:
+                        continue
+                    equal = np.full(n_clusters, 1 / n_clusters)
+                    model = make(n_clusters, prior=equal, n_init=1, n_neighbors=n_neighbors, random_state=seed)
+                    found = model.fit_predict(X)
+                    result = {
+                        "data": data,
+                        "labels": labels,
+                        "fairness": fairness,
+                        "neighbors": n_neighbors,
+                        "seed": seed,
+                        "accuracy": clustering_accuracy(y, found),
+                        "modularity": float(neighbor_modularity(found, graph)),
+                    }
+                    results.append(result)
+                    with kept.open("a") as file:
+                        file.write(json.dumps(result) + "\n")
+                print(data, labels, fairness, n_neighbors, file=sys.stderr)
+    return [result for result in results if result["data"] in sets and result["seed"] < n_seeds]
+
+
+def print_table(results: list[dict[str, Any]], quality: str) -> None:
+    """Print a table of means over the seeds: a row for each kind of labels, a column for each data set."""
+    names = list(dict.fromkeys(result["data"] for result in results))
+    print(f"| {quality} | λ | neighbours | " + " | ".join(names) + " | mean |")
+    print("|---" * (len(names) + 4) + "|")
+    for labels, fairness, _ in single_heads():
+        for n_neighbors in (0, 10):
+            kind = [r for r in results if matches(r, labels, fairness, n_neighbors)]
+            means = [float(np.mean([r[quality] for r in kind if r["data"] == name])) for name in names]
+            cells = " | ".join(f"{mean:.3f}" for mean in [*means, float(np.mean(means))])
+            print(f"| {labels} | {fairness} | {n_neighbors or 'no'} | {cells} |")
+
+
+def matches(result: dict[str, Any], labels: str, fairness: str, n_neighbors: int) -> bool:
+    """Tell whether a result is of this kind."""
+    return (result["labels"], result["fairness"], result["neighbors"]) == (labels, fairness, n_neighbors)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, help="labelled feature files")
+    parser.add_argument("--seeds", type=int, default=5, help="(%(default)s)")
+    parser.add_argument("--kept", type=Path, default=Path("teaching.jsonl"), help="file of results (%(default)s)")
+    options = parser.parse_args()
+    sets = built_in() | {path.stem: (lambda path=path: read_labelled(path)) for path in options.files}
+    warnings.simplefilter("ignore", ClusteringWarning)
+    results = measure(sets, options.seeds, options.kept)
+    for quality in ("accuracy", "modularity"):
+        print_table(results, quality)
+        print()
+
+
+if __name__ == "__main__":
+    main()
