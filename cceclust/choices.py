@@ -106,8 +106,8 @@ REFIT_DECAY = 0.1
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does;
 CLEARLY_FEWER = 0.5
-# and of the others, those within this many standard errors of the best are compared by how much they agree.
-TIE_ERRORS = 1.0
+# and of the others within this many standard errors of the best, the one with the most even sizes is taken.
+TIE_ERRORS = 0.75
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
 # rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
@@ -299,6 +299,8 @@ ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER = 4000, 20
 LEAST_ROWS_FOR_SEARCH = 20
 # Above, distances in a sample tell nothing of the dimension, and clouds of more dimensions have the same borders.
 MOST_DIMENSIONS = 50
+# Searches, with other clouds and partitions, whose mean decides: a single one is off by one or two clusters.
+SEARCHES = 3
 # The pairs are halved this many times: the agreement of one halving is noisy.
 HALVINGS = 2
 # How much it counts whether halves of the pairs agree: the power that chose best on the files it was chosen on.

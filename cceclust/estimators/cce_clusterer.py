@@ -53,7 +53,7 @@ class CCEClusterer(SoftmaxClusterer):
         Whether the step size falls to a fifth of its start along half a cosine, or stays constant.
     batch_size : int, default=250
         Rows for which pseudo-labels are found at once.
-    max_iter : int, default=20
+    max_iter : int, default=5
         EM iterations per batch.
     n_neighbors : int or "auto", default="auto"
         Number of nearest neighbours of each row. One of them, drawn at random each time, shares its pseudo-label: the
@@ -176,7 +176,7 @@ class CCEClusterer(SoftmaxClusterer):
         learning_rate: float = 0.5,
         learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
         batch_size: int = 250,
-        max_iter: int = 20,
+        max_iter: int = 5,
         n_neighbors: int | Literal["auto"] = "auto",
         neighbor_weight: float = 1.0,
         init: Literal["auto", "random", "k-means", "graph"] = "auto",

@@ -1,4 +1,4 @@
-"""Choosing among clusterings without labels: the judge's best, those it cannot tell from it, and their agreement."""
+"""Choosing among clusterings without labels: the judge's best, or the most even of those it cannot tell from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
-from cceclust.training.selection import adjusted_rand_index
 
 __all__ = ["choose", "standard_error"]
 
@@ -36,8 +35,8 @@ def choose(
 ) -> int:
     """Return which of several labelings to take.
 
-    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within a
-    standard error of the best, it is the one with which the others of them agree most, by adjusted Rand index.
+    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within
+    three quarters of a standard error of the best, it is the one with the most even sizes.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -55,7 +54,7 @@ def choose(
     n_clusters : int
         Number of clusters.
     floor : int, optional
-        The number of the plain candidate, which has no vote.
+        The number of the plain candidate.
     cuts : ndarray of shape (n_labelings,), optional
         The part of pairs of neighbours that each separates.
     on_graph : ndarray of shape (n_labelings,), optional
@@ -63,14 +62,14 @@ def choose(
 
     Examples
     --------
-    The second is best by a hair, but two others agree on something else:
+    The second is best by a hair, but the first divides the rows more evenly:
 
     >>> import numpy as np
-    >>> labels = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 1, 1, 1], [0, 1, 0, 1, 0]])
-    >>> choose(labels, np.array([0.40, 0.41, 0.40, -0.30]), 2)
+    >>> labels = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]])
+    >>> choose(labels, np.array([0.40, 0.41, -0.30]), 2)
     0
-    >>> choose(labels, np.array([0.40, 0.41, 0.40, 0.38]), 2, floor=3)
-    3
+    >>> choose(labels, np.array([0.40, 0.41, 0.38]), 2, floor=2)
+    2
     """
     best = float(modularities.max())
     error = standard_error(best, labels.shape[1])
@@ -85,5 +84,11 @@ def choose(
     if floor is not None:
         scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
     near = np.flatnonzero(scores >= scores.max() - choices.TIE_ERRORS * error)
-    votes = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
-    return int(near[np.argmax(votes)])
+    return int(near[np.argmax([evenness(labels[i], n_clusters) for i in near])])
+
+
+def evenness(labels: NDArray[np.integer[Any]], n_clusters: int) -> float:
+    """Return the entropy of the sizes."""
+    parts = np.bincount(labels, minlength=n_clusters) / len(labels)
+    parts = parts[parts > 0]
+    return float(-(parts * np.log(parts)).sum())

@@ -239,9 +239,14 @@ def search_k(
     twin = np.random.default_rng(seed).normal(size=points.shape) * np.sqrt(variances)
     own = neighborhood(unit_rows(points) if by_angle else points, neighbors, n_jobs=n_jobs)
     of_twin = neighborhood(unit_rows(twin) if by_angle else twin, n_neighbors=own.neighbors.shape[1], n_jobs=n_jobs)
-    judged, judged_twin = (judge(nearby, int(ks[-1]), sample_weight, seed, n_jobs=n_jobs) for nearby in (own, of_twin))
+    most = int(ks[-1])
+    judged = Judged.mean_of(
+        [judge(own, most, sample_weight, seed + number, n_jobs=n_jobs) for number in range(choices.SEARCHES)]
+    )
+    cloud, _ = clouds_beside(of_twin, most, sample_weight, seed, n_jobs=n_jobs)
+    paths_of_twin = BestPaths.of_graph(symmetric_graph(of_twin.neighbors, sample_weight), cloud, most, seed)
     scores, lengths, lengths_of_one = (
-        values[ks - 1] for values in (judged.scores, judged.paths.lengths, judged_twin.paths.lengths)
+        values[ks - 1] for values in (judged.scores, judged.lengths, paths_of_twin.lengths)
     )
     best = int(scores.argmax())
     is_shorter = lengths[best] < choices.MOST_OF_ONE * lengths_of_one[best]
@@ -292,22 +297,27 @@ class Judged:
     saved: NDArray[np.float64]
     stability: NDArray[np.float64]
     modularity: NDArray[np.float64]
+    lengths: NDArray[np.float64]
     paths: BestPaths
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
         """Return the best partition into this many parts."""
         return self.paths.labels_of(n_parts)
 
+    @classmethod
+    def mean_of(cls, several: Sequence[Judged]) -> Judged:
+        """Return the mean of several searches, with the partitions of the first."""
+        scores, saved, stability, modularity, lengths = (
+            np.mean([getattr(judged, name) for judged in several], axis=0)
+            for name in ("scores", "saved", "stability", "modularity", "lengths")
+        )
+        return cls(scores, saved, stability, modularity, lengths, several[0].paths)
+
 
 def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None) -> Judged:
     """Score all numbers of parts up to the largest."""
-    neighbors, dimension = points
-    n_points, n_neighbors = neighbors.shape
-    measured, tried = (
-        [symmetric_graph(nearest(cloud, n_neighbors, n_jobs), weights) for cloud in clouds]
-        for clouds in (clouds_of(n_points, dimension, seed), clouds_of(n_points, dimension, seed + 1))
-    )
-    cloud = Cloud.of_graphs(measured, most, seed)
+    cloud, tried = clouds_beside(points, most, weights, seed, n_jobs=n_jobs)
+    neighbors = points.neighbors
     paths = BestPaths.of_graph(symmetric_graph(neighbors, weights), cloud, most, seed)
     # Joining parts saves some pairs by chance, also where there is nothing to find.
     by_chance = np.max([BestPaths.of_graph(graph, cloud, most, seed).saved for graph in tried], axis=0)
@@ -317,7 +327,19 @@ def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: i
     stability = halves_agree(neighbors, cloud, most, weights, seed)
     scores = saved * np.maximum(stability, 0.0) ** choices.POWER_OF_STABILITY
     scores *= np.maximum(1 - choices.COST_OF_CLUSTERS * np.log(counts), 0.0)
-    return Judged(scores, saved, stability, paths.modularity, paths)
+    return Judged(scores, saved, stability, paths.modularity, paths.lengths, paths)
+
+
+def clouds_beside(
+    points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None
+) -> tuple[Cloud, list[Graph]]:
+    """Return the borders of clouds with as many rows and dimensions as the points, and the graphs of further clouds."""
+    n_points, n_neighbors = points.neighbors.shape
+    measured, tried = (
+        [symmetric_graph(nearest(cloud, n_neighbors, n_jobs), weights) for cloud in clouds]
+        for clouds in (clouds_of(n_points, points.dimension, seed), clouds_of(n_points, points.dimension, seed + 1))
+    )
+    return Cloud.of_graphs(measured, most, seed), tried
 
 
 def clouds_of(n_points: int, dimension: int, seed: int) -> list[NDArray[np.float64]]:

@@ -150,7 +150,7 @@ class TestOptions:
     def test_settings_are_listed_with_their_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["fit", "--set", "help"]) == 0
         out = capsys.readouterr().out
-        for text in ("max_iter=20", "n_neighbors=auto", "sharpness=25", "label_weight=1"):
+        for text in ("max_iter=5", "n_neighbors=auto", "sharpness=25", "label_weight=1"):
             assert text in out
 
     def test_the_paper_s_preset_is_the_estimator_s(self, small_features: Path) -> None:
