@@ -7,7 +7,8 @@
     ├── FileError (OSError)              a file that cannot be read or written
     │   ├── FileContentError             … because of what is in it
     │   └── TargetExistsError            … because it is there already
-    └── MissingExtraError (ImportError)  an optional package that is not installed
+    ├── MissingExtraError (ImportError)  an optional package that is not installed
+    └── RankError (RuntimeError)         another process of the same command that has ended
 
 The command line prints each of them as one line and exits with 1, so a message says what was expected,
 what came, and what to do about it.
@@ -22,6 +23,7 @@ __all__ = [
     "FileError",
     "InputError",
     "MissingExtraError",
+    "RankError",
     "TargetExistsError",
 ]
 
@@ -48,6 +50,10 @@ class TargetExistsError(FileError):
 
 class MissingExtraError(CceclustError, ImportError):
     """An optional package that is not installed."""
+
+
+class RankError(CceclustError, RuntimeError):
+    """Another process of the same command that has ended."""
 
 
 class ClusteringWarning(UserWarning):

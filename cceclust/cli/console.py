@@ -3,17 +3,58 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from cceclust.errors import RankError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["print_error", "print_json", "results", "show_warnings_as_lines", "task_progress"]
+__all__ = [
+    "INTERRUPTED",
+    "Stopped",
+    "advising",
+    "print_error",
+    "print_json",
+    "results",
+    "show_warnings_as_lines",
+    "task_progress",
+]
+
+# Exit codes after a signal are 128 plus its number, as shells do it.
+FIRST_SIGNAL = 129
+INTERRUPTED = 130
+
+
+class Stopped(SystemExit):
+    """The end of a command by a signal, with advice on how to continue."""
+
+    def __init__(self, code: int, advice: str) -> None:
+        super().__init__(code)
+        self.advice = advice
+
+
+@contextmanager
+def advising(advice: str) -> Iterator[None]:
+    """If a signal or the end of another process stops the block, have the message say how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(INTERRUPTED, advice) from None
+    except SystemExit as stop:
+        if isinstance(stop.code, int) and stop.code >= FIRST_SIGNAL:
+            raise Stopped(stop.code, advice) from None
+        raise
+    except RankError as error:
+        # torchrun now ends all processes, and the message must still come out.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise RankError(f"{error}; {advice}") from None
 
 
 def results() -> Console:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json, print_warning, results, task_progress
+from cceclust.cli.console import advising, print_json, print_warning, results, task_progress
 from cceclust.cli.options import (
     LARGEST_SEED,
     OUTPUT_PANEL,
@@ -211,32 +211,38 @@ def deep(
     """Cluster images while learning the features: no pretrained network needed, and no labels, though some help.
 
     RUN becomes a folder with the settings, the metrics of every epoch, the network and the clusters. If stopped or
-    killed, the same command with --resume continues and gives the same result.
+    killed, the same command with --resume continues and gives the same result. With [bold]torchrun --nproc-per-node N
+    -m cceclust deep[/], N processes train together.
     """
     from cceclust.files.images import open_images
     from cceclust.files.partial_labels import read_partial_labels
+    from cceclust.torch.ranks import joined
     from cceclust.torch.runs import choose_settings, cluster_images
 
-    of_run, of_images, of_objective = parse_changes(changes or [], objective)
-    options = given(network=network, n_epochs=epochs, batch_size=batch_size, learning_rate=learning_rate)
-    settings = choose_settings(objective, preset, seed=seed, objective_parameters=of_objective, **options, **of_run)
-    collection = open_images(images, split=split, limit=limit, **of_images)
-    known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
-    with task_progress(quiet=quiet or as_json, unit="steps") as bar:
-        on_step, on_epoch = report_to(bar, settings.n_epochs)
-        run = cluster_images(
-            collection,
-            output,
-            k,
-            settings,
-            labels=known,
-            device=device,
-            features=features,
-            resume=resume,
-            force=force,
-            on_step=on_step,
-            on_epoch=on_epoch,
-        )
+    with advising("the same command with --resume continues after the last complete epoch"), joined() as ranks:
+        of_run, of_images, of_objective = parse_changes(changes or [], objective)
+        options = given(network=network, n_epochs=epochs, batch_size=batch_size, learning_rate=learning_rate)
+        settings = choose_settings(objective, preset, seed=seed, objective_parameters=of_objective, **options, **of_run)
+        collection = open_images(images, split=split, limit=limit, **of_images)
+        known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
+        with task_progress(quiet=quiet or as_json or not ranks.is_first, unit="steps") as bar:
+            on_step, on_epoch = report_to(bar, settings.n_epochs)
+            run = cluster_images(
+                collection,
+                output,
+                k,
+                settings,
+                labels=known,
+                device=device,
+                features=features,
+                resume=resume,
+                force=force,
+                on_step=on_step,
+                on_epoch=on_epoch,
+                ranks=ranks,
+            )
+    if not ranks.is_first:
+        return
     if run.skipped:
         print_warning(
             f"{len(run.skipped):,} of {len(collection):,} images could not be read; the first: {run.skipped[0]}"

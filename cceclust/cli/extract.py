@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cceclust.cli.console import print_json, print_warning, results, task_progress
+from cceclust.cli.console import advising, print_json, print_warning, results, task_progress
 from cceclust.cli.options import (
     INPUT_PANEL,
     OUTPUT_PANEL,
@@ -107,31 +107,37 @@ def extract(
 ) -> None:
     """Turn images into features with a frozen network, for [bold]fit[/].
 
-    If it is stopped or killed, the same command continues where it stopped; the final file is the same.
+    If it is stopped or killed, the same command continues where it stopped; the final file is the same. With
+    [bold]torchrun --nproc-per-node N -m cceclust extract[/], N processes share the work.
     """
     from cceclust.files.images import open_images
     from cceclust.torch.extraction import extract_features, usual_workers
+    from cceclust.torch.ranks import joined
 
-    collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
-    with task_progress(quiet=quiet or as_json, unit="images") as bar:
-        extraction = extract_features(
-            collection,
-            output,
-            backbone=backbone,
-            weights=weights,
-            size=size,
-            device=device,
-            precision=precision,
-            batch_size=batch_size,
-            workers=usual_workers(device, len(collection)) if workers is None else workers,
-            dtype=dtype,
-            on_error=on_error,
-            restart=restart,
-            force=force,
-            full_paths=full_paths,
-            trust=trust,
-            progress=report_to(bar),
-        )
+    with advising("the same command continues where it stopped"), joined() as ranks:
+        collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+        with task_progress(quiet=quiet or as_json or not ranks.is_first, unit="images") as bar:
+            extraction = extract_features(
+                collection,
+                output,
+                backbone=backbone,
+                weights=weights,
+                size=size,
+                device=device,
+                precision=precision,
+                batch_size=batch_size,
+                workers=usual_workers(device, len(collection), ranks) if workers is None else workers,
+                dtype=dtype,
+                on_error=on_error,
+                restart=restart,
+                force=force,
+                full_paths=full_paths,
+                trust=trust,
+                progress=report_to(bar),
+                ranks=ranks,
+            )
+    if not ranks.is_first:
+        return
     warn_of_skipped(extraction)
     if as_json:
         print_json(extraction)

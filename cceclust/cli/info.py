@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 
 def info(
-    file: Annotated[Path, typer.Argument(help="A feature, cluster or model file.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="A feature, cluster or model file, or a run of cceclust deep.", metavar="FILE")
+    ],
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a file holds: shape, type, labels, provenance, and problems.
 
-    Reads [bold]features[/], [bold]clusters[/] and [bold]models[/].
+    Reads [bold]features[/], [bold]clusters[/], [bold]models[/] and the folders of [bold]runs[/].
     """
     from cceclust.files.description import describe
 

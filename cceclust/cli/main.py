@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cceclust.cli import bench, deep, extract, fit, info, neighbors, predict, report, score
-from cceclust.cli.console import print_error, show_warnings_as_lines
+from cceclust.cli.console import INTERRUPTED, Stopped, print_error, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
 
@@ -20,7 +20,6 @@ __all__ = ["app", "main", "run"]
 
 FAILURE = 1
 # As shells do it: 128 plus the number of the signal.
-INTERRUPTED = 130
 HUNG_UP = 129
 PIPE_CLOSED = 141
 TERMINATED = 143
@@ -80,7 +79,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return PIPE_CLOSED
         code = stop.code if isinstance(stop.code, int) else FAILURE
         if code in ENDINGS:
-            print_error(f"{ENDINGS[code]}; no file was left half-written")
+            advice = f", and {stop.advice}" if isinstance(stop, Stopped) else ""
+            print_error(f"{ENDINGS[code]}; no file was left half-written{advice}")
         return code
     except BrokenPipeError:
         return PIPE_CLOSED

@@ -52,14 +52,17 @@ def predict(
 
     The rows that the model was fitted to get the same labels again.
     """
+    from cceclust.files.run_folders import run_of
+
     output: dict[str, Any] = {"out": out, "force": force, "full_paths": full_paths}
-    if model.is_dir():
+    run = run_of(model)
+    if run is not None or model.is_dir():
         if memory is not None:
             raise typer.BadParameter("a run reads its images into memory", param_hint="--memory")
         from cceclust.torch.runs import predict_images_file
 
         clusters, written = predict_images_file(
-            model, features, dataset=dataset, labels_dataset=labels_dataset, **output
+            run or model, features, dataset=dataset, labels_dataset=labels_dataset, **output
         )
     else:
         from cceclust.clustering import predict_file

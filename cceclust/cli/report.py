@@ -13,7 +13,12 @@ from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, ForceOption, FullPat
 
 
 def report(
-    file: Annotated[Path, typer.Argument(help="Clusters (.h5), as cceclust fit writes them.", metavar="CLUSTERS")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Clusters (.h5), as cceclust fit writes them, or a run of cceclust deep.", metavar="CLUSTERS"
+        ),
+    ],
     output: Annotated[
         Path,
         typer.Option("--out", "-o", help="The page to write.", metavar="HTML", rich_help_panel=OUTPUT_PANEL),

@@ -26,7 +26,10 @@ MISS_COLOUR = (213, 94, 0)
 
 def score(
     file: Annotated[
-        Path, typer.Argument(help="Clusters (.h5), or labels as .h5, .npy, .csv or .txt.", metavar="CLUSTERS")
+        Path,
+        typer.Argument(
+            help="Clusters (.h5), a run of cceclust deep, or labels as .h5, .npy, .csv or .txt.", metavar="CLUSTERS"
+        ),
     ],
     labels: Annotated[
         Path | None,

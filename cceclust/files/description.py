@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile, open_features
 from cceclust.files.models import Model, read_model
 from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.run_folders import CLUSTERS, RUN_FILES, is_run, read_config, read_metrics
 from cceclust.files.stored import stored_file
 
 __all__ = ["FileDescription", "describe"]
@@ -27,8 +29,8 @@ class FileDescription:
     Attributes
     ----------
     path : str
-        The file.
-    kind : {"features", "clusters", "model"}
+        The file, or the folder of a run.
+    kind : {"features", "clusters", "model", "network", "run"}
         What it is.
     bytes : int
         Its size.
@@ -46,12 +48,12 @@ class FileDescription:
 
 
 def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: str | None = None) -> FileDescription:
-    """Describe a feature, cluster or model file.
+    """Describe a feature, cluster or model file, or a run of ``cceclust deep``.
 
     Parameters
     ----------
     path : str or Path
-        Any file that cceclust reads.
+        Any file that cceclust reads, or the folder of a run.
     dataset, labels_dataset : str, optional
         As in :func:`cceclust.files.open_features`.
 
@@ -62,6 +64,8 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
     (1797, 64)
     """
     path = Path(path)
+    if is_run(path):
+        return describe_run(path)
     refuse_what_is_no_file(path)
     kind = "features" if dataset is not None else kind_of(path)
     description = FileDescription(str(path), kind, path.stat().st_size)
@@ -71,6 +75,8 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
     elif kind == "model":
         model = read_model(path)
         description.facts, description.provenance = model_facts(model), model.provenance
+    elif kind == "network":
+        description.facts, description.provenance = network_facts(path)
     else:
         with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
             description.facts, description.provenance = feature_facts(features), features.attributes
@@ -100,11 +106,37 @@ def model_facts(model: Model) -> dict[str, Any]:
     }
 
 
+def network_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Summarise a network that ``cceclust deep`` trained, and return its provenance."""
+    with stored_file(path) as file:
+        provenance = dict(sorted(file.attributes.items()))
+        n_weights = sum(math.prod(array.shape) for array in file.arrays.values())
+    network, n_clusters = provenance.pop("network", None), provenance.pop("n_clusters", None)
+    return {"network": network, "clusters": n_clusters, "weights": n_weights}, provenance
+
+
+def describe_run(path: Path) -> FileDescription:
+    """Describe the folder of a run: how far it is, and its settings."""
+    config, epochs = read_config(path), read_metrics(path)
+    files = [path / name for name in RUN_FILES if (path / name).is_file()]
+    last = epochs[-1] if epochs else {}
+    names = {"n_clusters": "clusters", "network": "network", "objective": "objective", "images": "images"}
+    facts = {
+        **{name: config.pop(key, None) for key, name in names.items()},
+        "epochs": f"{len(epochs)} of {config.pop('n_epochs', None)}",
+        "complete": (path / CLUSTERS).is_file(),
+        **{name: last.get(name) for name in ("loss", "cluster_entropy", "accuracy", "nmi", "ari")},
+        "files": ", ".join(file.name for file in files),
+    }
+    provenance = {name: value for name, value in config.items() if value is not None}
+    return FileDescription(str(path), "run", sum(file.stat().st_size for file in files), facts, provenance)
+
+
 def kind_of(path: Path) -> str:
     """Read the kind that a file states; a file without one is taken for features."""
     with stored_file(path) as file:
         kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
-    return kind if kind in ("clusters", "model") else "features"
+    return kind if kind in ("clusters", "model", "network") else "features"
 
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:

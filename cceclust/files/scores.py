@@ -14,6 +14,7 @@ from cceclust.files.features import FeatureFile, open_features
 from cceclust.files.label_files import read_label_file
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.run_folders import clusters_of
 from cceclust.files.stored import ARRAY_FILES, stored_file
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
 from cceclust.training.candidates import modularity_of_rows
@@ -54,7 +55,8 @@ def score_file(
     Parameters
     ----------
     path : str or Path
-        A cluster file, or predicted labels as ``.h5``, ``.npy``, ``.csv`` or ``.txt``.
+        A cluster file, the folder of a run of ``cceclust deep``, or predicted labels as ``.h5``, ``.npy``, ``.csv`` or
+        ``.txt``.
     labels : str or Path, optional
         A file with the true labels, by default those in the cluster file.
     labels_dataset : str, optional
@@ -73,7 +75,7 @@ def score_file(
     Traceback (most recent call last):
     cceclust.errors.FileContentError: sample_data/digits.h5 holds features, not clusters; ...
     """
-    path = Path(path)
+    path = clusters_of(path)
     clusters = read_any_clusters(path)
     warn_of_another_pair(path, clusters.model_id)
     if labels is not None:

@@ -12,6 +12,7 @@ from cceclust.files.atomic import refuse_inputs, refuse_to_overwrite, replacing
 from cceclust.files.clusters import Clusters, read_clusters
 from cceclust.files.features import FeatureFile
 from cceclust.files.pairs import warn_of_another_pair
+from cceclust.files.run_folders import clusters_of
 from cceclust.files.scores import open_features_of
 from cceclust.report.charts import cluster_sizes, confidence_histogram, loss_curves, numbers_of_clusters
 from cceclust.report.confusion import class_scores, confusion_matrix
@@ -43,7 +44,7 @@ def write_report(
     Parameters
     ----------
     clusters : Clusters, str or Path
-        The clustering, or the file it is in.
+        The clustering, the file it is in, or the folder of a run of ``cceclust deep``.
     target : str or Path
         The HTML file to write.
     force : bool
@@ -72,7 +73,7 @@ def write_report(
     refuse_to_overwrite(target, force=force)
     source = None
     if not isinstance(clusters, Clusters):
-        source = Path(clusters)
+        source = clusters_of(clusters)
         clusters = read_clusters(source)
         warn_of_another_pair(source, clusters.model_id)
     with ExitStack() as files:

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from cceclust.errors import InputError
 from cceclust.presets import RunSettings
 from cceclust.scoring import relative_entropy, score_clusters
-from cceclust.torch.devices import resolve_device
 from cceclust.torch.objectives import Objective, make_objective
+from cceclust.torch.ranks import Ranks
+from cceclust.torch.shared_batch_norm import BatchNorm, share_batch_norms
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.validation import check_non_negative, check_positive
 
@@ -88,6 +89,9 @@ class DeepTrainer:
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
         Seed of the batches and the views.
+    ranks : Ranks, optional
+        The processes that train together, each with a part of every batch; see :mod:`cceclust.torch.ranks`. All of them
+        must call the methods of their trainers with the same arguments. By default this process trains alone.
     **parameters
         Parameters of an objective that is given by name.
 
@@ -122,6 +126,7 @@ class DeepTrainer:
         batch_size: int = RunSettings.batch_size,
         device: str = "auto",
         seed: int = RunSettings.seed,
+        ranks: Ranks | None = None,
         **parameters: Any,
     ) -> None:
         check_positive(learning_rate, "learning_rate")
@@ -129,8 +134,14 @@ class DeepTrainer:
         check_at_least_one(batch_size, "batch_size")
         if isinstance(objective, Objective) and parameters:
             raise InputError(f"parameters {', '.join(parameters)} belong into the objective that was given")
-        self.device = resolve_device(device)
+        self.ranks = ranks or Ranks()
+        self.device = self.ranks.device(device)
         self.network = network.to(self.device)
+        self._parallel = self.network
+        if self.ranks.are_many:
+            share_batch_norms(self.network, self.device)
+            self._parallel = nn.parallel.DistributedDataParallel(self.network)
+            self._parallel.register_comm_hook(None, lambda _, bucket: sum_gradients(bucket))
         self.augmentation = augmentation
         chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
         self.objective = chosen.to(self.device)
@@ -176,12 +187,18 @@ class DeepTrainer:
         if not len(images):
             raise InputError("there are no images to train on")
         n_steps = math.ceil(len(images) / self.batch_size)
+        if len(images) // n_steps < self.ranks.count:
+            raise InputError(
+                f"batches of {len(images) // n_steps} images for {self.ranks.count} processes; raise the batch size, "
+                "or start fewer processes"
+            )
         if given is not None and not (given >= 0).any():
             raise InputError("no image has a label; leave the labels out")
         targets = None if given is None else torch.from_numpy(given)
         if self.objective.n_neighbors and self.neighbors is None:
-            found = nearest_neighbors(self.features(images), self.objective.n_neighbors)
-            self.neighbors = torch.from_numpy(found)
+            features = self.features(images)
+            found = nearest_neighbors(features, self.objective.n_neighbors) if self.ranks.is_first else None
+            self.neighbors = torch.from_numpy(self.ranks.share(found))
 
         def report(step: int) -> None:
             if on_step is not None:
@@ -258,6 +275,9 @@ class DeepTrainer:
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Take one step on network input; return the loss and its parts, and the logits of the images.
 
+        With several processes, each is given the whole batch. It makes the same views of it as the others, runs its
+        part through the network, and computes the loss of the whole batch from the logits of all.
+
         Parameters
         ----------
         batch : tensor (n, …)
@@ -267,7 +287,9 @@ class DeepTrainer:
         seen : tensor (n, …), optional
             Images to make views of; by default those of the batch.
         """
-        view = self.objective.make_view(self.network, batch if seen is None else seen, self.augmentation)
+        view = self.objective.make_view(
+            lambda images: self._logits(self.network, [images])[0], batch if seen is None else seen, self.augmentation
+        )
         if view.shape != batch.shape:
             raise InputError(
                 f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"
@@ -276,9 +298,8 @@ class DeepTrainer:
         if labelled is not None:
             # In the same pass, because batch norm statistics of a few images alone would be poor.
             inputs.append(self.augmentation(labelled[0]))
-        sizes = [len(images) for images in inputs]
-        outputs = check_logits(self.network(torch.cat(inputs)), sum(sizes))
-        logits, of_view, *of_labelled = torch.split(outputs, sizes)
+        logits, of_view, *of_labelled = self._logits(self._parallel, inputs)
+        check_number_of_clusters(logits)
         parts = self.objective(logits, of_view)
         if labelled is not None:
             parts["labels"] = nn.functional.cross_entropy(of_labelled[0], labelled[1])
@@ -288,13 +309,18 @@ class DeepTrainer:
         self.optimizer.step()
         return parts, logits.detach()
 
+    def _logits(self, network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
+        """Return the logits of batches; every process runs its parts of them through the network together."""
+        own = torch.cat([self.ranks.part(images) for images in inputs])
+        with self.ranks.own_random_numbers(self.device):
+            outputs = check_logits(network(own), len(own))
+        return self.ranks.join(outputs, [len(images) for images in inputs])
+
     @torch.no_grad()
     def _settle_batch_norms(self, images: Tensor, n_steps: int) -> None:
         """Average the statistics of batch norms over batches like those of an epoch, with fixed weights."""
         norms = [
-            module
-            for module in self.network.modules()
-            if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats
+            module for module in self.network.modules() if isinstance(module, BatchNorm) and module.track_running_stats
         ]
         if not norms:
             return
@@ -309,7 +335,7 @@ class DeepTrainer:
         with seeded(self.seed, 0, self.device), exact_convolutions():
             for rows in torch.randperm(len(images)).tensor_split(n_steps)[:SETTLING_BATCHES]:
                 batch = as_input(images[rows.to(images.device)], self.device)
-                self.network(torch.cat([batch, self.augmentation(batch)]))
+                self.network(torch.cat([self.ranks.part(batch), self.ranks.part(self.augmentation(batch))]))
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum
 
@@ -331,9 +357,14 @@ class DeepTrainer:
 
     def _evaluate(self, compute: Callable[[Tensor], Tensor], images: Tensor) -> NDArray[np.float32]:
         self.network.eval()
+        batches, results = torch.split(images, PREDICTION_BATCH), []
         with torch.inference_mode(), exact_convolutions():
-            batches = [compute(as_input(batch, self.device)).cpu() for batch in torch.split(images, PREDICTION_BATCH)]
-        return torch.cat(batches).numpy()
+            # Processes take whole batches in turn: the same ones as a single process makes, for the same result.
+            for start in range(0, len(batches), self.ranks.count):
+                own = batches[start : start + self.ranks.count][self.ranks.number :][:1]
+                computed = [compute(as_input(batch, self.device)).cpu() for batch in own]
+                results += [result for of_rank in self.ranks.gather_everywhere(computed) for result in of_rank]
+        return torch.cat(results).numpy()
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume after the last complete epoch."""
@@ -350,6 +381,19 @@ class DeepTrainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
         self.neighbors = state.get("neighbors")
+
+
+def sum_gradients(bucket: Any) -> torch.futures.Future[Tensor]:
+    """Sum each gradient over the processes, which have a part of it each, where the default is an average.
+
+    One by one: packed together, the order of additions would depend on the packing, which changes after the first step,
+    and a resumed training would differ in its rounding.
+    """
+    for gradient in bucket.gradients():
+        distributed.all_reduce(gradient)
+    done: torch.futures.Future[Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
 
 
 def check_at_least_one(value: int, name: str) -> None:
@@ -378,17 +422,22 @@ def as_input(images: Tensor, device: torch.device) -> Tensor:
 
 
 def check_logits(logits: Any, n_images: int) -> Tensor:
-    """Raise unless a network returned one row of logits per image, and there are enough images for all clusters."""
+    """Raise unless a network returned one row of logits per image."""
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != n_images:
         came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise InputError(f"the network returns {came} for {n_images} images; expected ({n_images}, n_clusters)")
-    if 2 * logits.shape[1] > n_images:
-        raise InputError(
-            f"{logits.shape[1]} clusters, but only {n_images // 2} images a batch, which is to hold all clusters; "
-            "raise the batch size, or ask for fewer clusters"
-        )
     # Autocast may have made them half precision, which is too coarse to find pseudo-labels.
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def check_number_of_clusters(logits: Tensor) -> None:
+    """Raise unless a batch has enough images for all clusters."""
+    n_images, n_clusters = logits.shape
+    if n_clusters > n_images:
+        raise InputError(
+            f"{n_clusters} clusters, but only {n_images} images a batch, which is to hold all clusters; "
+            "raise the batch size, or ask for fewer clusters"
+        )
 
 
 @contextmanager

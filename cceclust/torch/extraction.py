@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -27,8 +30,8 @@ from cceclust.files.features import check_features_name, open_features
 from cceclust.files.images import ImageCollection
 from cceclust.files.provenance import stamp
 from cceclust.text import without_folders
-from cceclust.torch.devices import resolve_device
 from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
+from cceclust.torch.ranks import Ranks
 from cceclust.torch.weights import Backbone, load_backbone
 from cceclust.workers import WorkerContext
 
@@ -89,6 +92,7 @@ def extract_features(
     force: bool = False,
     full_paths: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    ranks: Ranks | None = None,
 ) -> Extraction:
     """Write the features of images to a feature file.
 
@@ -126,6 +130,9 @@ def extract_features(
         Keep the absolute path of the images in the file, not only its last part.
     progress : callable, optional
         Called with the number of images done and the number of all images, at the start and after every batch.
+    ranks : Ranks, optional
+        The processes that share the work; see :mod:`cceclust.torch.ranks`. All of them must call this function with the
+        same arguments; the first one writes. By default this process works alone. Same result.
 
     Returns
     -------
@@ -138,12 +145,12 @@ def extract_features(
     >>> images = open_images("sample_data/digits")
     >>> extract_features(images, "digits-resnet50.h5")  # doctest: +SKIP
     """
-    target = Path(target)
-    place = resolve_device(device)
+    target, ranks = Path(target), ranks or Ranks()
+    place = ranks.device(device)
     check_options(target, size=size, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error)
     inputs = [*images.files, *(source for source in (backbone, weights) if source is not None)]
     # Whether the target may be replaced depends on its settings, which are not known yet.
-    with claiming([target], inputs=inputs, force=True):
+    with claiming([target], inputs=inputs, force=True) if ranks.is_first else nullcontext():
         network = load_backbone(backbone, weights, place, trust=trust)
         if network.size not in (None, size):
             raise InputError(f"{network.name} takes images of {network.size} px only; use --size {network.size}")
@@ -167,22 +174,38 @@ def extract_features(
             "batch_size": batch_size,
             "torch_version": str(torch.__version__),
         }
-        if target.exists() and holds_result_of(target, settings):
-            if not restart:
-                discard_leftovers(target)
-                return outcome(target, images, n_resumed=len(images))
-        else:
-            refuse_to_overwrite(target, force=force)
-        with ExtractionJournal(target, settings, dtype, restart=restart) as journal:
-            n_resumed = journal.images_done
-            batches = ImageBatches(images, size, batch_size, first_image=n_resumed)
-            store_features(network, batches, journal, place, PRECISIONS[precision], workers, on_error, progress)
-            if not journal.n_rows:
-                raise FileContentError(
-                    f"none of the {len(images)} images can be read; the first: {journal.skipped[0][1]}"
+        ranks.require_same(settings)
+        n_resumed = len(images)
+        if not ranks.share(ranks.is_first and is_complete(target, settings, restart=restart, force=force)):
+            work = ExtractionJournal(target, settings, dtype, restart=restart) if ranks.is_first else nullcontext()
+            with work as journal:
+                n_resumed = ranks.share(0 if journal is None else journal.images_done)
+                batches = ImageBatches(images, size, batch_size, first_image=n_resumed, ranks=ranks)
+                store_features(
+                    network, batches, journal, place, PRECISIONS[precision], workers, dtype, on_error, progress
                 )
-            journal.finish(labels=images.labels, paths=images.paths)
-        return outcome(target, images, n_resumed=n_resumed)
+                if journal is not None:
+                    finish(journal, images)
+        done = ranks.share(outcome(target, images, n_resumed=n_resumed) if ranks.is_first else None)
+        assert done is not None
+        return done
+
+
+def is_complete(target: Path, settings: Mapping[str, Any], *, restart: bool, force: bool) -> bool:
+    """Tell whether there is nothing left to do; raise if the target holds something else and may not be replaced."""
+    if not (target.exists() and holds_result_of(target, settings)):
+        refuse_to_overwrite(target, force=force)
+        return False
+    if not restart:
+        discard_leftovers(target)
+    return not restart
+
+
+def finish(journal: ExtractionJournal, images: ImageCollection) -> None:
+    """Write the target."""
+    if not journal.n_rows:
+        raise FileContentError(f"none of the {len(images)} images can be read; the first: {journal.skipped[0][1]}")
+    journal.finish(labels=images.labels, paths=images.paths)
 
 
 def as_utf8(name: str) -> str:
@@ -216,29 +239,40 @@ def usual_precision(device: torch.device) -> str:
     return "float16" if device.type == "mps" else "float32"
 
 
-def usual_workers(device: str, n_images: int) -> int:
+def usual_workers(device: str, n_images: int, ranks: Ranks | None = None) -> int:
     """Return how many decoding processes suit the device; 0 for a few images."""
-    place = resolve_device(device)
-    if n_images <= 4 * usual_batch_size(place):
+    ranks = ranks or Ranks()
+    place = ranks.device(device)
+    if n_images <= 4 * usual_batch_size(place) * ranks.count:
         return 0
-    return 1 if place.type == "cpu" else min(8, os.cpu_count() or 1)
+    return 1 if place.type == "cpu" else min(8, max(1, (os.cpu_count() or 1) // ranks.count_here))
 
 
 class ImageBatch(NamedTuple):
     """Pixels (n, size, size, 3) of successive images; those that could not be read are black, and listed."""
 
+    first_image: int
     pixels: Tensor
     skipped: list[tuple[int, str]]
 
 
 class ImageBatches(Dataset[ImageBatch]):
-    """Batches of decoded and resized images, the same ones wherever a run resumes."""
+    """Batches of decoded and resized images: the same ones wherever a run resumes and however many processes share it.
 
-    def __init__(self, images: ImageCollection, size: int, batch_size: int, *, first_image: int = 0) -> None:
+    In every round, each process takes one batch; in the last one, some may have none.
+    """
+
+    def __init__(
+        self, images: ImageCollection, size: int, batch_size: int, *, first_image: int = 0, ranks: Ranks | None = None
+    ) -> None:
         self.images = images
         self.size = size
         self.batch_size = batch_size
-        self.starts = range(first_image, len(images), batch_size)
+        self.ranks = ranks or Ranks()
+        self.first_image = first_image
+        starts = range(first_image, len(images), batch_size)
+        self.starts = starts[self.ranks.number :: self.ranks.count]
+        self.ends_of_rounds = [*starts[self.ranks.count :: self.ranks.count], len(images)] if starts else []
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -253,41 +287,51 @@ class ImageBatches(Dataset[ImageBatch]):
                 pixels[row] = resize_and_crop(self.images.read(index), self.size)
             except FileError as error:
                 skipped.append((index, str(error)))
-        return ImageBatch(torch.from_numpy(pixels), skipped)
+        return ImageBatch(start, torch.from_numpy(pixels), skipped)
 
 
 def store_features(
     network: Backbone,
     batches: ImageBatches,
-    journal: ExtractionJournal,
+    journal: ExtractionJournal | None,
     device: torch.device,
     precision: torch.dtype,
     workers: int,
+    dtype: str,
     on_error: str,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Run all batches through the network while others are being decoded and written."""
-    n_done, n_images = journal.images_done, len(batches.images)
+    n_images = len(batches.images)
     report = progress or (lambda n_done, n_images: None)
-    report(n_done, n_images)
+    report(batches.first_image, n_images)
     writes: deque[Future[None]] = deque()
+    last: Future[None] | None = None
     with ThreadPoolExecutor(max_workers=1) as writer:
-        for batch in decoded_ahead(batches, workers, device):
-            if batch.skipped and on_error == "fail":
-                raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip leaves such images out")
-            try:
-                features = compute_features(network, batch.pixels.to(device, non_blocking=True), precision)
-            except torch.OutOfMemoryError:
-                raise InputError(
-                    f"{device} has too little memory for {len(batch.pixels)} images at once; use a smaller --batch-size"
-                ) from None
-            writes.append(writer.submit(write_batch, journal, features, batch.skipped, n_done))
+        # In the last round there may be no batch for this process.
+        for n_done, batch in zip_longest(batches.ends_of_rounds, decoded_ahead(batches, workers, device)):
+            own = None
+            if batch is not None:
+                if batch.skipped and on_error == "fail":
+                    raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip leaves such images out")
+                own = (run_network(network, batch.pixels, device, precision), batch.skipped, batch.first_image)
+            last = writer.submit(write_round, last, journal, batches.ranks, own, np.dtype(dtype))
+            writes.append(last)
             if len(writes) > BATCHES_TO_WRITE:
                 writes.popleft().result()
-            n_done += len(batch.pixels)
             report(n_done, n_images)
         for write in writes:
             write.result()
+
+
+def run_network(network: Backbone, pixels: Tensor, device: torch.device, precision: torch.dtype) -> Tensor:
+    """Return the features of pixels on the device."""
+    try:
+        return compute_features(network, pixels.to(device, non_blocking=True), precision)
+    except torch.OutOfMemoryError:
+        raise InputError(
+            f"{device} has too little memory for {len(pixels)} images at once; use a smaller --batch-size"
+        ) from None
 
 
 def decoded_ahead(batches: ImageBatches, workers: int, device: torch.device) -> Iterator[ImageBatch]:
@@ -322,19 +366,39 @@ def compute_features(network: Backbone, pixels: Tensor, precision: torch.dtype) 
         return features[:n_images].float()
 
 
-def write_batch(journal: ExtractionJournal, features: Tensor, skipped: list[tuple[int, str]], first_image: int) -> None:
-    """Store the rows of the images that could be read."""
+def write_round(
+    earlier: Future[None] | None,
+    journal: ExtractionJournal | None,
+    ranks: Ranks,
+    own: tuple[Tensor, list[tuple[int, str]], int] | None,
+    dtype: np.dtype[Any],
+) -> None:
+    """Hand the batch of this process to the first one, which stores those of all, in order."""
+    if earlier is not None:
+        # If the round before has failed, this one must not take its place.
+        earlier.result()
+    rows = None if own is None else (rows_to_store(*own, dtype), len(own[0]), own[1])
+    for batch in ranks.gather(rows):
+        if batch is not None:
+            assert journal is not None
+            journal.append(*batch)
+
+
+def rows_to_store(
+    features: Tensor, skipped: list[tuple[int, str]], first_image: int, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return the rows of the images that could be read."""
     kept = np.ones(len(features), bool)
     kept[[index - first_image for index, _ in skipped]] = False
     with np.errstate(over="ignore"):
-        rows = features.cpu().numpy()[kept].astype(journal.dtype)
+        rows = features.cpu().numpy()[kept].astype(dtype)
     if not np.isfinite(rows).all():
         bad = first_image + int(np.flatnonzero(kept)[np.argmin(np.isfinite(rows).all(axis=1))])
         raise InputError(
             f"the features of image {bad} contain NaN or infinity; try --precision float32 --dtype float32, "
             "or check the weights"
         )
-    journal.append(rows, len(features), skipped)
+    return rows
 
 
 def outcome(target: Path, images: ImageCollection, *, n_resumed: int) -> Extraction:

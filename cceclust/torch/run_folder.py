@@ -33,17 +33,10 @@ from cceclust.files.locks import locked
 from cceclust.files.models import in_fixed_order
 from cceclust.files.provenance import check_stamp, stamp
 from cceclust.files.reading import reading
+from cceclust.files.run_folders import RUN_FILES, is_run, read_config
 from cceclust.torch.deep import DeepTrainer
 
-__all__ = ["RunFolder", "is_run"]
-
-CONFIG = "config.json"
-FILES = (CONFIG, "metrics.jsonl", "checkpoint.pt", "model.safetensors", "clusters.h5", "features.h5")
-
-
-def is_run(path: str | Path) -> bool:
-    """Tell whether a path is the folder of a run."""
-    return (Path(path) / CONFIG).is_file()
+__all__ = ["RunFolder"]
 
 
 class RunFolder:
@@ -57,7 +50,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.files = [self.path / name for name in FILES]
+        self.files = [self.path / name for name in RUN_FILES]
         self.config, self.metrics, self.checkpoint, self.model, self.clusters, self.features = self.files
 
     @contextmanager
@@ -93,7 +86,7 @@ class RunFolder:
         """Raise if the path holds anything other than a run."""
         if self.path.exists() and not self.path.is_dir():
             raise FileError(f"cannot write {self.path}: it is a file; a run is a folder")
-        others = [file.name for file in self.path.glob("[!.]*") if file.name not in (*FILES, "lock")]
+        others = [file.name for file in self.path.glob("[!.]*") if file.name not in (*RUN_FILES, "lock")]
         if others and not is_run(self.path):
             raise FileError(f"{self.path} is no run of cceclust: it holds {others[0]}; name another folder")
 
@@ -113,12 +106,7 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         """Read the settings of the run."""
-        with reading(self.config, "the configuration of a run"):
-            config = json.loads(self.config.read_text("utf-8"))
-            if not isinstance(config, dict):
-                raise FileContentError(f"{self.config} is damaged: expected a JSON object")
-        check_stamp(config, "run", self.config)
-        return config
+        return read_config(self.path)
 
     def save(self, trainer: DeepTrainer) -> None:
         """Write the checkpoint, and then the metrics, which are also in it."""
@@ -130,14 +118,31 @@ class RunFolder:
         self._write_metrics(trainer)
 
     def restore(self, trainer: DeepTrainer) -> int:
-        """Resume from the checkpoint, if there is one; return how many epochs were done."""
-        if self.checkpoint.exists():
+        """Resume from the checkpoint, if there is one; return how many epochs were done.
+
+        If several processes train together, only the first one reads and writes.
+        """
+        state = trainer.ranks.share(self._read_checkpoint() if trainer.ranks.is_first else None)
+        if state is not None:
             try:
-                trainer.load_state_dict(torch.load(self.checkpoint, map_location="cpu", weights_only=True))
-            except Exception as error:  # damaged pickles raise nearly any exception
-                raise FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over") from None
-        self._write_metrics(trainer)
+                trainer.load_state_dict(state)
+            except Exception as error:
+                raise self._damaged_checkpoint(error) from None
+        if trainer.ranks.is_first:
+            self._write_metrics(trainer)
         return len(trainer.history)
+
+    def _read_checkpoint(self) -> dict[str, Any] | None:
+        if not self.checkpoint.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+        except Exception as error:  # damaged pickles raise nearly any exception
+            raise self._damaged_checkpoint(error) from None
+        return state
+
+    def _damaged_checkpoint(self, error: Exception) -> FileContentError:
+        return FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over")
 
     def _write_metrics(self, trainer: DeepTrainer) -> None:
         with replacing(self.metrics, force=True) as part:

@@ -10,6 +10,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from cceclust.torch.devices import resolve_device
 from cceclust.torch.networks import NETWORKS, ClusterNetwork, build_network, choose_network
 from cceclust.torch.objectives import make_objective, parameters_of
 from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
+from cceclust.torch.ranks import Ranks
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
 from cceclust.training.diagnosis import NETWORK_ADVICE, Prediction, find_problems
@@ -88,6 +90,7 @@ def cluster_images(
     force: bool = False,
     on_step: Callable[[int, int], None] | None = None,
     on_epoch: Callable[[EpochMetrics], None] | None = None,
+    ranks: Ranks | None = None,
 ) -> Run:
     """Cluster images by training a network on them, and keep the run in a folder.
 
@@ -113,6 +116,9 @@ def cluster_images(
         Start over instead.
     on_step, on_epoch : callable, optional
         As in :meth:`cceclust.torch.DeepTrainer.fit`.
+    ranks : Ranks, optional
+        The processes that train together; see :mod:`cceclust.torch.ranks`. All of them must call this function with the
+        same arguments; the first one writes the folder. By default this process trains alone.
 
     Returns
     -------
@@ -126,7 +132,7 @@ def cluster_images(
     >>> cluster_images(digits, "run", 10, RunSettings(n_epochs=5)).clusters.labels  # doctest: +SKIP
     """
     settings = resolve(settings or RunSettings(), images, n_clusters)
-    place = RunFolder(folder)
+    place, ranks = RunFolder(folder), ranks or Ranks()
     config = {
         **stamp("run"),
         **without_folders(asdict(settings)),
@@ -140,14 +146,16 @@ def cluster_images(
     }
     sources = (settings.init, None if labels is None else labels.source)
     inputs = [*images.files, *(source for source in sources if source is not None)]
-    with place.opened(config, inputs=inputs, resume=resume, force=force):
+    with place.opened(config, inputs=inputs, resume=resume, force=force) if ranks.is_first else nullcontext():
+        ranks.require_same(config)
         form = NETWORKS[settings.network]
         loaded = load_pixels(images, form.size, form.n_channels)
-        trainer = make_trainer(settings, n_clusters, loaded.pixels, device)
+        trainer = make_trainer(settings, n_clusters, loaded.pixels, device, ranks)
         n_resumed = place.restore(trainer)
 
         def keep(metrics: EpochMetrics) -> None:
-            place.save(trainer)
+            if ranks.is_first:
+                place.save(trainer)
             if on_epoch is not None:
                 on_epoch(metrics)
 
@@ -168,11 +176,13 @@ def cluster_images(
             clusters.diagnostics["labelled_rows"] = int((labels.values[loaded.kept] >= 0).sum())
             judging = labels.unseen(images.labels)
             clusters.true_labels = None if judging is None else judging[loaded.kept]
-        if features:
+        rows = trainer.features(loaded.pixels) if features else None
+        if rows is not None:
             clusters.provenance["features"] = str(place.features.resolve())
+        if rows is not None and ranks.is_first:
             write_features(
                 place.features,
-                trainer.features(loaded.pixels),
+                rows,
                 labels=clusters.true_labels,
                 paths=clusters.paths,
                 attributes={
@@ -182,10 +192,11 @@ def cluster_images(
                 },
                 force=True,
             )
-        place.write_model(trainer.network, {"network": settings.network, "n_clusters": str(n_clusters)})
-        # Last, because this file marks the run as complete.
-        write_clusters(place.clusters, clusters, force=True)
-    for problem in clusters.diagnostics["warnings"]:
+        if ranks.is_first:
+            place.write_model(trainer.network, {"network": settings.network, "n_clusters": str(n_clusters)})
+            # Last, because this file marks the run as complete.
+            write_clusters(place.clusters, clusters, force=True)
+    for problem in clusters.diagnostics["warnings"] if ranks.is_first else ():
         warnings.warn(problem, ClusteringWarning, stacklevel=2)
     files = [place.model, *([place.features] if features else []), place.clusters]
     return Run(clusters, trainer.history, loaded.skipped, files, n_resumed)
@@ -352,7 +363,9 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     return replace(settings, network=network, augmentation=augmentation)
 
 
-def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device: str = "auto") -> DeepTrainer:
+def make_trainer(
+    settings: RunSettings, n_clusters: int, pixels: Tensor, device: str = "auto", ranks: Ranks | None = None
+) -> DeepTrainer:
     """Build the network and its trainer from settings that :func:`resolve` returned.
 
     Parameters
@@ -365,6 +378,8 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
         The images, for the mean and deviation of their channels.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
+    ranks : Ranks, optional
+        The processes that train together.
     """
     resolve_device(device)
     form = NETWORKS[settings.network]
@@ -385,6 +400,7 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
         batch_size=settings.batch_size,
         device=device,
         seed=settings.seed,
+        ranks=ranks,
     )
 
 

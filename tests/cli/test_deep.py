@@ -36,12 +36,25 @@ def test_a_run_is_trained_scored_and_used_for_new_images(tmp_path: Path, capsys:
     assert "40 rows in 4 clusters" in out
     assert "ACC" in out
     assert str(folder / "clusters.h5") in out.replace("\n", "")
-    assert run(["score", str(folder / "clusters.h5"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["with_labels"]["n_samples"] == 40
+    for named in (folder, folder / "model.safetensors", folder / "clusters.h5"):
+        assert run(["score", str(named), "--json"]) == 0
+        scores = json.loads(capsys.readouterr().out)
+        assert (scores["path"], scores["with_labels"]["n_samples"]) == (str(folder / "clusters.h5"), 40)
+    assert run(["info", str(folder), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    assert (facts["clusters"], facts["network"], facts["epochs"], facts["complete"]) == (4, "vgg4-32", "2 of 2", True)
+    assert run(["info", str(folder / "model.safetensors"), "--json"]) == 0
+    description = json.loads(capsys.readouterr().out)
+    assert (description["kind"], description["facts"]["network"]) == ("network", "vgg4-32")
+    assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
+    assert "40 points in 4 clusters" in (tmp_path / "page.html").read_text()
+    capsys.readouterr()
     assert run(["predict", str(folder), str(DIGITS), "-o", str(tmp_path / "new.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] == 40
     labels = [int(line.split(",")[2]) for line in (tmp_path / "new.csv").read_text().splitlines()[1:]]
     assert labels == read_clusters(folder / "clusters.h5").labels.tolist()
+    assert run(["predict", str(folder / "model.safetensors"), str(DIGITS), "-o", str(tmp_path / "again.csv")]) == 0
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "new.csv").read_bytes()
 
 
 def test_json_and_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +155,20 @@ def test_an_existing_run_needs_resume_or_force(tmp_path: Path, capsys: pytest.Ca
     assert "--resume to go on with it, --force to start over" in capsys.readouterr().err
     assert run(["predict", str(tmp_path), str(DIGITS)]) == 1
     assert "config.json" in capsys.readouterr().err
+
+
+def test_interrupted_it_says_how_to_continue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cceclust.torch.DeepTrainer.train_step", interrupt)
+    assert deep(tmp_path / "run") == 130
+    advice = "the same command with --resume continues after the last complete epoch"
+    assert capsys.readouterr().err == f"Error: interrupted; no file was left half-written, and {advice}\n"
+    assert run(["score", str(tmp_path / "run")]) == 1
+    assert "has no clusters yet: 0 of 50 epochs are done; continue it with its command" in capsys.readouterr().err
 
 
 def test_killed_it_goes_on_to_the_same_result(tmp_path: Path) -> None:

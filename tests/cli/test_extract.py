@@ -97,6 +97,26 @@ def test_misuse_is_told_from_failure(options: list[str], wrong: list[str]) -> No
     assert run(["extract", "nowhere", *options]) == 1
 
 
+@pytest.mark.parametrize(
+    ("stop", "code", "told"), [(KeyboardInterrupt, 130, "interrupted"), (SystemExit(143), 143, "terminated")]
+)
+def test_stopped_it_says_how_to_continue(
+    stop: BaseException,
+    code: int,
+    told: str,
+    options: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def raise_it(*_: object) -> None:
+        raise stop
+
+    monkeypatch.setattr("cceclust.torch.extraction.store_features", raise_it)
+    assert run(["extract", str(DIGITS), *options]) == code
+    expected = f"Error: {told}; no file was left half-written, and the same command continues where it stopped\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_killed_with_its_workers_it_goes_on_from_the_shell(options: list[str], tmp_path: Path) -> None:
     arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
     command = [sys.executable, "-m", "cceclust", *arguments, "--workers", "1"]

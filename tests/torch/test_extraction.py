@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from torch.nn import functional
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files import open_features
+from cceclust.files.extraction_journal import ExtractionJournal
 from cceclust.files.images import open_images
-from cceclust.torch import extract_features, weights
+from cceclust.torch import extract_features, extraction, weights
 from cceclust.torch.preprocessing import MEAN, STANDARD_DEVIATION, normalize, resize_and_crop
 
 N_IMAGES = 42
@@ -164,6 +166,32 @@ class TestResult:
         with pytest.raises(InputError, match="NaN or infinity"):
             extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float16")
         extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float32", restart=True)
+
+    def test_a_batch_that_fails_is_not_replaced_by_the_next(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        append, three_wait, n_batches = ExtractionJournal.append, threading.Event(), 0
+
+        def append_later(journal: ExtractionJournal, *batch: object) -> None:
+            three_wait.wait()
+            append(journal, *batch)  # type: ignore[arg-type]
+
+        def second_is_nan(network: object, pixels: torch.Tensor, *_: object) -> torch.Tensor:
+            nonlocal n_batches
+            n_batches += 1
+            return torch.full((len(pixels), 3), torch.nan if n_batches == 2 else 1.0)
+
+        def release(n_done: int, _: int) -> None:
+            if n_done >= 12:
+                three_wait.set()
+
+        monkeypatch.setattr(extraction, "BATCHES_TO_WRITE", 100)
+        monkeypatch.setattr(extraction, "run_network", second_is_nan)
+        monkeypatch.setattr(ExtractionJournal, "append", append_later)
+        with pytest.raises(InputError, match="NaN or infinity"):
+            extract(folder, tmp_path / "features.h5", tiny_weights, progress=release)
+        (line,) = (tmp_path / "features.h5.part" / "journal.jsonl").read_text().splitlines()
+        assert json.loads(line)["images"] == 4
 
 
 # Runs extractions in forks of itself, so that torch is imported once, and kills them: each time after as many seconds,

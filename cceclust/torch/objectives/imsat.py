@@ -79,7 +79,9 @@ class IMSAT(Objective):
         """Make the head's initial weights so small that all clusters are equally likely everywhere."""
         nn.init.normal_(head.weight, std=HEAD_DEVIATION)
 
-    def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
+    def make_view(
+        self, network: Callable[[Tensor], Tensor], images: Tensor, augmentation: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """Return adversarial or augmented views of images (n, …)."""
         if self.views == "augmented":
             return augmentation(images)
@@ -96,12 +98,12 @@ class IMSAT(Objective):
         return {"loss": loss, "view": of_view, "uncertainty": uncertainty, "size_entropy": size_entropy}
 
 
-def adversarial_view(network: nn.Module, images: Tensor, radius: float) -> Tensor:
+def adversarial_view(network: Callable[[Tensor], Tensor], images: Tensor, radius: float) -> Tensor:
     """Move each image in the direction in which the prediction changes most.
 
     Parameters
     ----------
-    network : nn.Module
+    network : callable
         Maps images to logits. Its parameters get no gradient.
     images : tensor (n, …)
         At least two.

@@ -24,8 +24,14 @@ class Objective(nn.Module, ABC):
     def start_head(self, head: nn.Linear) -> None:
         """Change the head's initial weights as the authors of the objective do; by default they stay as they are."""
 
-    def make_view(self, network: nn.Module, images: Tensor, augmentation: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the view of each image (n, …) whose logits are compared with those of the image."""
+    def make_view(
+        self, network: Callable[[Tensor], Tensor], images: Tensor, augmentation: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return the view of each image (n, …) whose logits are compared with those of the image.
+
+        If several processes train together, `network` returns the logits of all images, but gradients flow only into
+        those that belong to this process; the views of the others are not used.
+        """
         return augmentation(images)
 
     @abstractmethod
