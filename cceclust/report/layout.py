@@ -11,6 +11,7 @@ without a change of a single bit.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,10 @@ def lay_out(
             done = step / n_steps
             # Shorter steps in the second half let the noise of the samples average out.
             rate, repulsion = min(1.0, 2 * (1 - done)), repulsion_of(done, n_points)
-
-            def move_part(part: int, now: tuple[Any, ...] = (places, moved, step, rate, repulsion)) -> None:
-                before, after, number, *forces = now
-                move(before, moves, after, graph.indptr, graph.indices, graph.data, *cuts[part : part + 2], number, *forces)
-
-            list(pool.map(move_part, range(n_threads)))
+            forces: tuple[Any, ...] = (graph.indptr, graph.indices, graph.data, rate, repulsion)
+            parts = [pool.submit(move, places, moves, moved, step, *ends, *forces) for ends in pairwise(cuts.tolist())]
+            for part in parts:
+                part.result()
             places, moved = moved, places
     return places
 
@@ -117,12 +116,12 @@ def move(
     places: NDArray[np.float64],
     moves: NDArray[np.float64],
     moved: NDArray[np.float64],
+    step: int,
+    first: int,
+    last: int,
     starts: NDArray[np.integer[Any]],
     others: NDArray[np.integer[Any]],
     attractions: NDArray[np.float64],
-    first: int,
-    last: int,
-    step: int,
     rate: float,
     repulsion: float,
 ) -> None:
