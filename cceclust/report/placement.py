@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
+from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
@@ -85,13 +85,14 @@ def stored_neighbors(features: FeatureFile) -> NDArray[Any] | None:
 
 
 def principal_plane(matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the first two principal components of the rows; the second is 0 if there is only one column."""
-    if matrix.shape[1] == 1:
-        return np.hstack([matrix, np.zeros_like(matrix)]).astype(np.float64)
+    """Return the first two principal components of the rows; 0 where they do not vary."""
+    centred = matrix - matrix.mean(axis=0)
     # One thread, since the bits of a product may depend on the number of threads.
     with threadpool_limits(1, user_api="blas"):
-        plane = PCA(2, svd_solver="randomized", random_state=0).fit_transform(matrix)
-    return np.asarray(plane, np.float64)
+        left, lengths, _ = randomized_svd(centred, min(2, *matrix.shape), random_state=0)
+    plane = np.zeros((len(matrix), 2))
+    plane[:, : len(lengths)] = left * lengths
+    return plane
 
 
 def to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:

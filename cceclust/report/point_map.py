@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import convolve
 
 from cceclust.errors import MissingExtraError
 from cceclust.report.markup import Html, card, data_block, data_uri, element
@@ -115,11 +116,11 @@ def dense_places(places: NDArray[np.float64], codes: NDArray[np.intp], n_groups:
     dense = np.full((n_groups, 2), np.nan)
     for code in np.unique(codes[codes >= 0]):
         members = np.flatnonzero(codes == code)
-        counts = np.zeros((GRID[0] + 2, GRID[1] + 2))
-        np.add.at(counts, tuple(cells[members].T + 1), 1)
+        counts = np.zeros(GRID, np.intp)
+        np.add.at(counts, tuple(cells[members].T), 1)
         # Neighbouring cells count as well, so that the border between two does not matter.
-        around = sum(np.roll(counts, shift, (0, 1)) for shift in np.ndindex(3, 3))
-        peak = np.array(np.unravel_index(np.argmax(around), counts.shape)) - 2
+        around = convolve(counts, np.ones((3, 3), np.intp), mode="constant")
+        peak = np.unravel_index(np.argmax(around), GRID)
         near = members[(np.abs(cells[members] - peak) <= 1).all(axis=1)]
         dense[code] = places[near].mean(axis=0)
     return dense
