@@ -19,6 +19,7 @@ from cceclust.files.features import FeatureFile
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.images.arrays import ArrayImages
 from cceclust.files.images.decoding import IMAGE_SUFFIXES, decode
+from cceclust.files.images.opening import find_batches
 
 __all__ = ["ImageFinder", "Pictures", "find_pictures", "shrink"]
 
@@ -202,11 +203,15 @@ def open_array(
     place: Path, finder: ImageFinder, n_rows: int, split: str | None, limit: str | None, dataset: str | None
 ) -> ImageCollection | None:
     """Open an array of as many images as there are rows, if there is one at this place inside the finder's folder."""
-    if not place.exists() or not finder.may_open(place) or place.suffix.lower() in (".txt", ".zip", ".tar"):
-        return None
     try:
+        files = find_batches(place) if place.is_dir() else [place]
+        # A pipe would keep us waiting, and a list of paths could lead out of the folder again.
+        if not files or not all(finder.may_open(file) and file.is_file() for file in files):
+            return None
+        if place.suffix.lower() in (".txt", ".zip", ".tar"):
+            return None
         found = open_images(place, split=split if place.is_dir() else None, dataset=None if place.is_dir() else dataset)
-    except (CceclustError, OSError):
+    except (CceclustError, OSError, ValueError, RuntimeError):
         return None
     is_array = isinstance(found, ArrayImages) and all(finder.may_open(file) for file in found.files)
     if limit is not None and len(found) > n_rows == int(limit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import struct
 
@@ -108,6 +109,15 @@ def test_arrays_outside_of_the_folder_are_not_opened(tmp_path):
     for name in names:
         assert find_pictures(clusters_from(name), None, finder, None) is None, name
     assert find_pictures(clusters_from("a-images-idx3-ubyte.gz"), None, ImageFinder(outside), None) is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of Unix")
+def test_pipes_are_not_opened(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name in ("a-images-idx3-ubyte", "folder/a-images-idx3-ubyte"):
+        os.mkfifo(tmp_path / name)
+    for name in ("a-images-idx3-ubyte", "folder"):
+        assert find_pictures(clusters_from(name), None, ImageFinder(tmp_path), None) is None
 
 
 def test_a_sheet_holds_the_pictures_in_order(tmp_path):
