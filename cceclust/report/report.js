@@ -50,7 +50,7 @@
     const cluster = clusters[point], lines = [];
     lines.push(cluster === NONE ? "no cluster" : "cluster " + data.titles[cluster]);
     if (confidence) lines.push("confidence " + (confidence[point] / 1000).toFixed(2));
-    if (classes) lines.push(classes[point] === NONE ? "class unknown" : "class " + data.classNames[classes[point]]);
+    if (classes) lines.push(classes[point] === NONE ? "true class unknown" : "true class " + data.classNames[classes[point]]);
     name.textContent = data.names ? data.names[point] : "row " + rows[point];
     facts.textContent = lines.join("\n");
     const tile = tileOf.get(point);

@@ -67,7 +67,9 @@ def cluster_images(summary: Summary, position: int, pictures: Pictures, n_images
     if not any(strips):
         return Html("")
     swatch = element("i", class_="swatch", style=f"background:{summary.colour(position)}")
-    heading = element("h3", swatch, f"Cluster {summary.title(position)}")
+    stands_for = summary.classes[position] if summary.classes else ""
+    name = f"Cluster {summary.names[position]}" + (f" · class {stands_for}" if stands_for else "")
+    heading = element("h3", swatch, name)
     return element("article", heading, *strips, class_="gallery")
 
 

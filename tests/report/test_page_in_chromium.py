@@ -118,7 +118,7 @@ def test_pointing_at_a_point_shows_its_row(page, width, frame, rich_clusters):
     assert sum(tip["text"].startswith(f"{row} <script>") for row, tip in zip(range(0, 40, 2), tips, strict=True)) > 5
     own = next((row, tip) for row, tip in zip(range(0, 40, 2), tips, strict=True) if tip["text"].startswith(f"{row} "))
     assert f"confidence {clusters.probabilities[own[0]].max():.2f}" in own[1]["text"]
-    assert f"class {clusters.true_labels[own[0]]}" in own[1]["text"]
+    assert f"true class {clusters.true_labels[own[0]]}" in own[1]["text"]
     assert page.title.startswith("Clusters of features.h5")
 
 
