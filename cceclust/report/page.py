@@ -131,7 +131,7 @@ def parts_of(
         key_figures(summary),
         warnings_of(summary),
         point_map(summary, placement, pictures, missing),
-        telling_rows(summary) if pictures is None else thumbnails(summary, pictures),
+        telling_rows(summary, placement) if pictures is None else thumbnails(summary, pictures),
         element("div", cluster_sizes(summary), class_scores(summary), class_="columns"),
         neighbor_confusion(summary, placement),
         confusion_matrix(summary),

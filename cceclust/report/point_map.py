@@ -210,7 +210,7 @@ def map_data(
     if classes is not None:
         data["classes"] = packed(np.where(classes[0] < 0, NO_GROUP, classes[0]), np.uint16)
         data["classNames"] = [printable(name) for name in classes[1]]
-    if summary.clusters.paths is not None:
+    if summary.row_names is not None:
         data["names"] = short_names([printable(summary.row_name(row)) for row in rows])
     if pictures is not None:
         data |= picture_data(placement, pictures)

@@ -59,10 +59,18 @@ class Summary:
         """Return the colour of a cluster; a negative position means no cluster."""
         return NO_CLUSTER_COLOUR if position < 0 else CLUSTER_COLOURS[self.colours[position]]
 
+    @property
+    def row_names(self) -> NDArray[Any] | None:
+        """The names of rows, or else their paths."""
+        names: NDArray[Any] | None = getattr(self.clusters, "names", None)
+        return self.clusters.paths if names is None else names
+
     def row_name(self, row: int) -> str:
-        """Return the name of a row: that of its file, without folders, or its number."""
-        paths = self.clusters.paths
-        return f"row {row}" if paths is None else PurePath(str(paths[row])).name or f"row {row}"
+        """Return the name of a row, that of its file without folders, or its number."""
+        names = self.row_names
+        if names is None or not str(names[row]):
+            return f"row {row}"
+        return PurePath(str(names[row])).name if names is self.clusters.paths else str(names[row])
 
     def title(self, position: int) -> str:
         """Return the name of a cluster with the class it stands for."""
