@@ -169,7 +169,8 @@ def candidates(summary: Summary) -> Html:
         rows.append([title, element("span", f"{score:.3f}", bar, class_="metered")])
     note = (
         "Several clusterings were tried. They are compared by their modularity: how much more often nearest neighbours "
-        "share a cluster than random pairs of points do. Among nearly equal ones, the one that most agree with is kept."
+        "share a cluster than random pairs of points do. It cannot tell nearly equal ones apart, so the chosen one "
+        "need not be the first."
     )
     agreeing = agreement_text(diagnostics, len(known))
     return card(
