@@ -20,13 +20,20 @@ def report(
         ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The page to write.", metavar="HTML", rich_help_panel=OUTPUT_PANEL),
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The page to write; by default beside CLUSTERS: features.report.html for features.clusters.h5.",
+            metavar="HTML",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
-            help="Take images from this folder or archive only; by default from the folder of CLUSTERS.",
+            help="Take images from this folder, archive or file of an array only; by default from the folder of "
+            "CLUSTERS.",
             rich_help_panel=INPUT_PANEL,
         ),
     ] = None,
@@ -40,13 +47,15 @@ def report(
 ) -> None:
     """Write a page that shows what a clustering found.
 
-    One HTML file without scripts that needs no network: key figures, loss
-    curves, sizes, confidence, a map of the points, the confusion matrix if
-    true labels are known, images if the features came from images.
+    One HTML file that needs no network: key figures, a map of the points by
+    their neighbours, typical and doubtful images or rows, sizes, confused
+    clusters, the confusion matrix if true labels are known.
     """
     from cceclust.files import open_features
     from cceclust.report import write_report
 
+    if output is None:
+        output = file.with_name(f"{file.stem.removesuffix('.clusters')}.report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
     with nullcontext() if features is None else open_features(features) as rows:

@@ -6,16 +6,15 @@ a phone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.report.markup import Html, card, element, number, percent, table
-from cceclust.report.palette import cluster_colour
 from cceclust.report.summary import Summary
 
-__all__ = ["cluster_sizes", "confidence_histogram", "loss_curves", "numbers_of_clusters"]
+__all__ = ["candidates", "cluster_sizes", "confidence_histogram", "loss_curves", "numbers_of_clusters"]
 
 WIDTH, HEIGHT = 1000, 400
 MOST_POINTS_OF_A_CURVE = 300
@@ -98,7 +97,8 @@ def loss_curves(summary: Summary) -> Html:
     losses, curves = summary.clusters.losses, summary.clusters.loss_curves
     if curves is None or curves.ndim != 2 or not np.isfinite(curves).any():
         return Html("")
-    chosen = int(np.nanargmin(losses)) if losses is not None and np.isfinite(losses).any() else None
+    is_judged = losses is not None and bool(np.isfinite(losses).any())
+    chosen = summary.clusters.chosen_restart if is_judged else None
     finite = curves[np.isfinite(curves)]
     y_range = (float(finite.min()), float(finite.max()))
     x_range = (1.0, float(max(2, curves.shape[1])))
@@ -116,13 +116,15 @@ def loss_curves(summary: Summary) -> Html:
     chart = plot(
         shapes, x_range=x_range, y_range=y_range, x_label="epoch", y_label="training loss", description=description
     )
-    note = "Mean training loss of each restart."
+    note = "Mean training loss of each restart: it tells whether training settled, not how good the clusters are."
     if chosen is not None:
         note += (
             f" Restart {chosen + 1} (thick) led to the chosen clusters, or has the lowest loss. Losses of restarts "
             "with different fairness cannot be compared."
         )
-    return card("Loss", chart, final_losses(losses, chosen), note=note, anchor="loss")
+    if losses is not None and not isinstance(summary.clusters.diagnostics.get("candidates"), dict):
+        note += f" {agreement_text(summary.clusters.diagnostics, len(losses))}".rstrip()
+    return card("Training", chart, final_losses(losses, chosen), note=note, anchor="loss")
 
 
 def curve_path(curve: NDArray[np.float64], x_range: tuple[float, float], y_range: tuple[float, float]) -> str:
@@ -151,6 +153,45 @@ def final_losses(losses: NDArray[np.float64] | None, chosen: int | None) -> Html
         for restart in order
     ]
     return element("ul", *items, class_="chips", aria_label="Final loss of each restart, lowest first")
+
+
+def candidates(summary: Summary) -> Html:
+    """Tabulate the modularity of each candidate, the best first, with the chosen one marked."""
+    diagnostics = summary.clusters.diagnostics
+    scores, chosen = diagnostics.get("candidates"), diagnostics.get("chosen")
+    known = {str(name): score for name, score in scores.items() if is_number(score)} if isinstance(scores, dict) else {}
+    if len(known) < 2:
+        return Html("")
+    rows: list[list[str]] = []
+    for name, score in sorted(known.items(), key=lambda entry: -entry[1]):
+        bar = element("i", element("i", style=f"width:{100 * min(1.0, max(0.0, score)):.1f}%"), class_="meter")
+        title = element("b", f"{name} (chosen)") if name == chosen else name
+        rows.append([title, element("span", f"{score:.3f}", bar, class_="metered")])
+    note = (
+        "Several clusterings were tried. They are compared by their modularity: how much more often nearest neighbours "
+        "share a cluster than random pairs of points do. It cannot tell nearly equal ones apart, so the chosen one "
+        "need not be the first."
+    )
+    agreeing = agreement_text(diagnostics, len(known))
+    return card(
+        "Candidates",
+        table(["candidate", "modularity"], rows, caption="Modularity of every candidate"),
+        note=f"{note} {agreeing}" if agreeing else note,
+        anchor="candidates",
+    )
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value from a file is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def agreement_text(diagnostics: Mapping[str, object], n_candidates: int) -> str:
+    """Return how many other candidates found the chosen clusters; a fit counts the chosen one as well."""
+    agreeing = diagnostics.get("agreeing_restarts")
+    if not isinstance(agreeing, int) or not 1 <= agreeing <= n_candidates:
+        return ""
+    return f"{agreeing - 1} of the other {n_candidates - 1} found nearly the same clusters as the chosen one."
 
 
 def numbers_of_clusters(summary: Summary) -> Html:
@@ -262,7 +303,7 @@ def size_table(summary: Summary) -> Html:
     headers += ["mean confidence"] if summary.confidence is not None else []
     rows = []
     for position, size in enumerate(summary.sizes):
-        colour = cluster_colour(position)
+        colour = summary.colour(position)
         swatch = element("i", class_="swatch", style=f"background:{colour}")
         bar = element("i", class_="size", style=f"width:{100 * size / largest:.1f}%;background:{colour}")
         cells: list[str] = [element("span", swatch, summary.names[position], class_="name")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cceclust.report.markup import Html, card, data_uri, element, percent, table
 from cceclust.report.palette import rgb
@@ -12,7 +13,7 @@ from cceclust.report.png import encode_png
 from cceclust.report.summary import Summary
 from cceclust.scoring import ClassScore, Scores, worst_confusions
 
-__all__ = ["class_scores", "confusion_matrix"]
+__all__ = ["MOST_COLUMNS_OF_A_TABLE", "class_scores", "confusion_matrix", "matrix_cell", "share_picture"]
 
 MOST_COLUMNS_OF_A_TABLE = 25
 MOST_CLASSES_LISTED = 40
@@ -30,7 +31,9 @@ def confusion_matrix(summary: Summary) -> Html:
     note = "Points of each true class (down) in each cluster (across); matched pairs are on the diagonal."
     if max(scores.n_classes, scores.n_clusters) <= MOST_COLUMNS_OF_A_TABLE:
         return card("Confusion matrix", matrix_table(scores), note=note, wide=True, anchor="confusion")
-    parts = element("div", matrix_picture(scores), confusion_list(scores), class_="side-by-side")
+    shares = scores.confusion / scores.confusion.sum(axis=1, keepdims=True)
+    description = f"Confusion matrix of {scores.n_classes} classes and {scores.n_clusters} clusters as a picture"
+    parts = element("div", share_picture(shares, description), confusion_list(scores), class_="matrix-and-list")
     return card("Confusion matrix", parts, note=note, wide=True, anchor="confusion")
 
 
@@ -44,7 +47,7 @@ def matrix_table(scores: Scores) -> Html:
     body = []
     for row, entry in enumerate(scores.classes):
         cells = [
-            matrix_cell(int(count), count / entry.size, is_hit=row == column)
+            matrix_cell(f"{count:,}" if count else "", count / entry.size, is_hit=row == column)
             for column, count in enumerate(scores.confusion[row])
         ]
         body.append(element("tr", element("th", str(entry.label), scope="row"), *cells))
@@ -53,28 +56,25 @@ def matrix_table(scores: Scores) -> Html:
     return element("div", contents, class_="scroll", tabindex=0)
 
 
-def matrix_cell(count: int, share: float, *, is_hit: bool) -> Html:
-    """Return a cell; the larger its share of the class, the stronger its colour."""
+def matrix_cell(text: str, share: float, *, is_hit: bool) -> Html:
+    """Return a cell; the larger its share of the line, the stronger its colour."""
     strength = round(0.85 * share**0.6, 3)
-    if not count:
+    if not text:
         return element("td", "·", class_="none")
-    return element(
-        "td", f"{count:,}", class_="hit" if is_hit else "miss", style=f"--share:{strength:g}", title=percent(share)
-    )
+    return element("td", text, class_="hit" if is_hit else "miss", style=f"--share:{strength:g}", title=percent(share))
 
 
-def matrix_picture(scores: Scores) -> Html:
-    """Return a large matrix as a picture with one pixel per cell."""
-    shares = scores.confusion / scores.confusion.sum(axis=1, keepdims=True)
+def share_picture(shares: NDArray[np.float64], description: str) -> Html:
+    """Return a large matrix of shares as a picture with one pixel per cell; the diagonal has another colour."""
     shade = np.ceil(SHADES * shares**0.6).astype(np.intp)
-    is_hit = np.eye(*scores.confusion.shape) > 0
+    is_hit = np.eye(*shares.shape) > 0
     pixels = np.where(shade > 0, shade + np.where(is_hit, 0, SHADES), 0).astype(np.uint8)
     opacities = np.arange(1, SHADES + 1) * 255 // SHADES
     palette = [(0, 0, 0, 0), *((*rgb(colour), opacity) for colour in (HIT, MISS) for opacity in opacities)]
     picture = element(
         "img",
         src=data_uri(encode_png(pixels, np.array(palette, np.uint8)), "image/png"),
-        alt=f"Confusion matrix of {scores.n_classes} classes and {scores.n_clusters} clusters as a picture",
+        alt=description,
         class_="matrix-picture",
     )
     return element("figure", picture)

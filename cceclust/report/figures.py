@@ -24,14 +24,19 @@ def key_figures(summary: Summary) -> Html:
             tile("Purity", percent(scores.purity), "belong to the main class of their cluster", scores.purity),
         ]
     unjudged = [
-        measured("Modularity", facts.modularity, "how much more often neighbours share a cluster than by chance"),
+        measured(
+            "Modularity",
+            facts.modularity,
+            "how much more often neighbours share a cluster than by chance; near 1 is best",
+        ),
         measured("Confidence", facts.mean_confidence, "mean of the largest probability"),
-        measured("Stability", facts.restart_agreement, "mean ARI between the candidates; 1 if all agree"),
+        measured(
+            "Stability",
+            facts.restart_agreement,
+            "how alike the clusters of all candidates are (mean ARI); 1 if all agree",
+        ),
         measured("Balance", facts.size_entropy, "entropy of the cluster sizes; 1 if all are equal"),
         measured("Silhouette", facts.silhouette, "of a sample, in the features; from −1 to 1"),
-        None
-        if facts.loss is None
-        else tile("Loss", f"{facts.loss:.4f}", "of the chosen head; not comparable between settings"),
     ]
     return element("div", group("Against the true labels", judged), group("Without labels", unjudged), class_="figures")
 

@@ -7,7 +7,7 @@ import html
 
 from cceclust.text import printable
 
-__all__ = ["Html", "card", "data_uri", "element", "facts_table", "number", "percent", "table"]
+__all__ = ["Html", "card", "data_block", "data_uri", "element", "facts_table", "number", "percent", "table"]
 
 VOID_ELEMENTS = frozenset({"col", "img", "link", "meta"})
 
@@ -77,6 +77,12 @@ def facts_table(caption: str, facts: dict[str, str]) -> Html:
 def data_uri(content: bytes, kind: str) -> str:
     """Return bytes as a data URL, which needs no other file."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def data_block(name: str, text: str) -> Html:
+    """Return JSON for the page's script, which browsers never run; no text can end the block."""
+    safe = text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+    return Html(f'<script type="application/json" id="{escape(name)}">{safe}</script>')
 
 
 def percent(share: float) -> str:

@@ -1,114 +1,67 @@
-"""The map: all points on the first two principal components, coloured by cluster and by class."""
+"""The map: points laid out by their neighbours, coloured by cluster and by class, with names on it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
+from scipy.ndimage import convolve
 
-from cceclust.files.features import FeatureFile
-from cceclust.report.markup import Html, card, data_uri, element, percent
+from cceclust.errors import MissingExtraError
+from cceclust.report.markup import Html, card, data_block, data_uri, element
 from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR, rgb
+from cceclust.report.pictures import Pictures
+from cceclust.report.placement import Placement
 from cceclust.report.png import encode_png
 from cceclust.report.summary import Summary
 from cceclust.scoring import is_missing
+from cceclust.text import printable
 
-__all__ = ["point_map"]
+__all__ = ["dense_places", "point_map"]
 
 WIDTH, HEIGHT = 1120, 840
-MARGIN = 0.03
-MOST_POINTS = 100_000
-MOST_POINTS_OF_FEATURES = 10_000
-# Far smaller probabilities only stretch the map without saying more about a point; larger limits draw streaks into it.
-SMALLEST_PROBABILITY = 1e-12
 OPACITY_LEVELS = 18
-MOST_NAMES = 40
-# Width of a letter and height of a line, as fractions of the picture.
-LETTER_WIDTH, NAME_HEIGHT = 0.016, 0.05
-NAME_SHIFTS = (0.0, 0.05, -0.05, 0.1, -0.1, 0.15, -0.15)
+# Cells across and down in which points are counted to find the densest place.
+GRID = (32, 24)
+# Width of a letter and height of a line, as fractions of a map on a phone and of one on a screen; and by how many
+# lines a name may be shifted.
+NAME_SIZES = {"narrow": (0.022, 0.065, (0.0,)), "wide": (0.0125, 0.034, (0.0, -1.0, 1.0))}
+MOST_NAMES = 250
+# Up to this many points, all have a picture; beyond, one point in each of so many cells across and down.
+MOST_PICTURED, PICTURE_GRID = 2000, (36, 27)
+NO_GROUP = 65535
+MOST_LETTERS, MOST_BYTES_OF_NAMES = 64, 600_000
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Points on a plane.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_points,)
-        Which rows are shown.
-    places : ndarray of shape (n_points, 2)
-        Their coordinates, from 0 to 1; the second runs downwards.
-    origin : str
-        What was projected, in words.
-    """
-
-    rows: NDArray[np.intp]
-    places: NDArray[np.float64]
-    origin: str
-
-
-def point_map(summary: Summary, features: FeatureFile | None) -> Html:
-    """Draw all points coloured by cluster and, where true labels are known, by class beside it."""
-    projection = project(summary, features)
-    if projection is None:
-        return Html("")
-    codes = summary.codes[projection.rows]
-    shown, total = len(projection.rows), len(summary.codes)
+def point_map(summary: Summary, placement: Placement | None, pictures: Pictures | None, missing: str) -> Html:
+    """Draw points coloured by cluster and, where true labels are known, by class beside it; or say what is missing."""
+    if placement is None:
+        return card("Map", note=missing, wide=True, anchor="map") if missing else Html("")
+    codes = summary.codes[placement.rows]
+    shown, total = len(placement.rows), len(summary.codes)
     how_many = f"{shown:,} points" if shown == total else f"{shown:,} of {total:,} points, drawn at random"
-    maps = [one_map("Clusters", projection, codes, summary.names, f"Map of {how_many} coloured by cluster")]
-    note = f"{how_many[0].upper()}{how_many[1:]}; {projection.origin}"
+    description = f"Map of {how_many} coloured by cluster"
+    maps = [one_map("Clusters", placement, codes, summary.names, summary.colours, description)]
+    note = (
+        f"{how_many[0].upper()}{how_many[1:]}. Points lie close together where they are nearest neighbours in the "
+        "features; directions, and distances between groups, mean little."
+    )
+    classes = None
     if summary.scores is not None and summary.clusters.true_labels is not None:
-        class_codes, class_names = codes_of_classes(summary, summary.clusters.true_labels[projection.rows])
-        maps.append(
-            one_map("True classes", projection, class_codes, class_names, f"Map of {how_many} coloured by true class")
-        )
+        class_codes, class_names = classes = codes_of_classes(summary, summary.clusters.true_labels[placement.rows])
+        colours = np.append(summary.colours, np.arange(len(summary.colours), len(class_names)) % len(CLUSTER_COLOURS))
+        description = f"Map of {how_many} coloured by true class"
+        other = one_map("True classes", placement, class_codes, class_names, colours, description)
+        # Many clusters need the whole width; where there is room, the maps lie side by side.
+        maps.append(element("details", element("summary", "True classes"), other) if is_many(summary.names) else other)
         note += " A class has the colour of the cluster that stands for it: where the maps differ, so do they."
-    return card("Map", element("div", *maps, class_="maps"), note=note, wide=True, anchor="map")
-
-
-def project(summary: Summary, features: FeatureFile | None) -> Projection | None:
-    """Place the points by PCA of the head's logits, or of the features if there are no logits."""
-    probabilities, n_rows = summary.clusters.probabilities, len(summary.codes)
-    if probabilities is not None and probabilities.shape[1] > 1:
-        rows = sample_rows(n_rows, MOST_POINTS)
-        matrix = np.log(np.clip(np.nan_to_num(probabilities[rows]), SMALLEST_PROBABILITY, 1))
-        matrix -= matrix.mean(axis=1, keepdims=True)
-        what = "the head's logits"
-    elif features is not None and features.n_features > 1:
-        rows = sample_rows(n_rows, MOST_POINTS_OF_FEATURES)
-        matrix = np.nan_to_num(features.read(rows).astype(np.float32))
-        what = "the features"
-    else:
-        return None
-    if len(rows) < 3:
-        return None
-    analysis = PCA(2, svd_solver="randomized", random_state=0)
-    places = analysis.fit_transform(matrix).astype(np.float64)
-    explained = percent(float(np.nan_to_num(analysis.explained_variance_ratio_).sum()))
-    origin = f"the first two principal components of {what} ({explained} of their variance)."
-    if np.ptp(places[:, 1]) < 1e-6 * np.ptp(places[:, 0]):
-        places[:, 1] = np.random.default_rng(0).uniform(size=len(rows))
-        origin = f"from left to right the only principal component of {what}; the height is random."
-    return Projection(rows, to_unit_square(places), origin)
-
-
-def sample_rows(n_rows: int, most: int) -> NDArray[np.intp]:
-    """Return all rows, or a fixed random choice of them."""
-    if n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-
-
-def to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale places to the picture with a margin, and flip them, since pictures count rows from the top."""
-    low, extent = places.min(axis=0), np.ptp(places, axis=0)
-    unit = (places - low) / np.where(extent > 0, extent, 1.0)
-    unit[:, 1] = 1 - unit[:, 1]
-    return np.asarray(MARGIN + (1 - 2 * MARGIN) * unit)
+    hint = element("p", "Point at the map to see a row; click to keep it and to see its whole cluster.", class_="hint")
+    data = data_block("map-data", map_data(summary, placement, classes, pictures))
+    frames = element("div", *maps, class_="maps stacked" if is_many(summary.names) else "maps")
+    return card("Map", hint, frames, data, note=note, wide=True, anchor="map")
 
 
 def codes_of_classes(summary: Summary, labels: NDArray[Any]) -> tuple[NDArray[np.intp], list[str]]:
@@ -126,38 +79,82 @@ def codes_of_classes(summary: Summary, labels: NDArray[Any]) -> tuple[NDArray[np
 
 
 def one_map(
-    title: str, projection: Projection, codes: NDArray[np.intp], names: Sequence[str], description: str
+    title: str,
+    placement: Placement,
+    codes: NDArray[np.intp],
+    names: Sequence[str],
+    colours: NDArray[np.intp],
+    description: str,
 ) -> Html:
-    """Draw one map, with names at the medians of the groups."""
-    picture = element(
-        "img", src=data_uri(render(projection.places, codes), "image/png"), alt=description, width=WIDTH, height=HEIGHT
-    )
+    """Draw one map, with the name of each group at its densest place."""
+    drawn = render(placement.places, np.where(codes < 0, len(CLUSTER_COLOURS), colours[np.maximum(codes, 0)]))
+    picture = element("img", src=data_uri(drawn, "image/png"), alt=description, width=WIDTH, height=HEIGHT)
+    sizes = np.bincount(codes[codes >= 0], minlength=len(names))
     labels = [
-        element("span", names[code], style=f"left:{100 * x:.1f}%;top:{100 * y:.1f}%", aria_hidden="true")
-        for code, x, y in name_places(projection.places, codes, max(map(len, names), default=0))
+        element(
+            "span",
+            names[code],
+            style=f"left:{100 * x:.1f}%;top:{100 * y:.1f}%",
+            class_=None if kind == "narrow" else kind,
+            data_group=code,
+            aria_hidden="true",
+        )
+        for code, x, y, kind in name_places(dense_places(placement.places, codes, len(names)), sizes, names)
     ]
-    frame = element("div", picture, *labels, class_="map")
+    frame = element("div", picture, *labels, class_="map many" if is_many(names) else "map")
     return element("figure", element("figcaption", title), frame)
 
 
-def name_places(places: NDArray[np.float64], codes: NDArray[np.intp], longest: int) -> list[tuple[int, float, float]]:
-    """Return where to write the names of the largest groups; a group without room gets no name."""
-    present, sizes = np.unique(codes[codes >= 0], return_counts=True)
-    width = LETTER_WIDTH * (longest + 2)
-    named: list[tuple[int, float, float]] = []
-    for code in present[np.argsort(-sizes, kind="stable")][:MOST_NAMES]:
-        x, y = np.median(places[codes == code], axis=0)
-        # Take the nearest free height only if it is close: far from its points a name would mislead.
-        for shift in NAME_SHIFTS:
-            if not any(abs(x - left) < width and abs(y + shift - top) < NAME_HEIGHT for _, left, top in named):
-                named.append((int(code), float(x), float(y + shift)))
-                break
+def is_many(names: Sequence[str]) -> bool:
+    """Tell whether there are more groups than colours."""
+    return len(names) > len(CLUSTER_COLOURS)
+
+
+def dense_places(places: NDArray[np.float64], codes: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+    """Return the densest place of each group; NaN for a group without points."""
+    cells = np.minimum((places * GRID).astype(np.intp), np.array(GRID) - 1)
+    dense = np.full((n_groups, 2), np.nan)
+    for code in np.unique(codes[codes >= 0]):
+        members = np.flatnonzero(codes == code)
+        counts = np.zeros(GRID, np.intp)
+        np.add.at(counts, tuple(cells[members].T), 1)
+        # Neighbouring cells count as well, so that the border between two does not matter.
+        around = convolve(counts, np.ones((3, 3), np.intp), mode="constant")
+        peak = np.unravel_index(np.argmax(around), GRID)
+        near = members[(np.abs(cells[members] - peak) <= 1).all(axis=1)]
+        dense[code] = places[near].mean(axis=0)
+    return dense
+
+
+def name_places(
+    dense: NDArray[np.float64], sizes: NDArray[np.intp], names: Sequence[str]
+) -> list[tuple[int, float, float, str]]:
+    """Return where to write names, the largest groups first; those that only a wide map has room for are marked so.
+
+    A group without room gets no name: far from its points a name would mislead.
+    """
+    order = [int(code) for code in np.argsort(-sizes, kind="stable") if sizes[code] and names[code]][:MOST_NAMES]
+    named: list[tuple[int, float, float, str]] = []
+    for kind, (letter, height, shifts) in NAME_SIZES.items():
+        taken = {code for code, *_ in named}
+        for code in order:
+            if code in taken:
+                continue
+            width = letter * (len(names[code]) + 1.5)
+            x = float(np.clip(dense[code, 0], width / 2, 1 - width / 2)) if width < 1 else 0.5
+            for shift in shifts:
+                y = float(np.clip(dense[code, 1] + shift * height, height / 2, 1 - height / 2))
+                if not any(
+                    abs(x - left) < (width + letter * (len(names[other]) + 1.5)) / 2 and abs(y - top) < height
+                    for other, left, top, _ in named
+                ):
+                    named.append((code, x, y, kind))
+                    break
     return named
 
 
-def render(places: NDArray[np.float64], codes: NDArray[np.intp]) -> bytes:
+def render(places: NDArray[np.float64], colours: NDArray[np.intp]) -> bytes:
     """Draw points as a PNG on a transparent background; each pixel has the colour of most points that touch it."""
-    colours = np.where(codes < 0, len(CLUSTER_COLOURS), codes % len(CLUSTER_COLOURS))
     centres = np.floor(places * (WIDTH, HEIGHT)).astype(np.intp)
     shifts, coverage = disc(len(places))
     total, most = np.zeros((2, HEIGHT * WIDTH))
@@ -190,3 +187,67 @@ def palette_with_opacities() -> NDArray[np.uint8]:
     levels = np.arange(1, OPACITY_LEVELS + 1) * 255 // OPACITY_LEVELS
     entries = [(*rgb(colour), level) for colour in (*CLUSTER_COLOURS, NO_CLUSTER_COLOUR) for level in levels]
     return np.array([(0, 0, 0, 0), *entries], np.uint8)
+
+
+def map_data(
+    summary: Summary,
+    placement: Placement,
+    classes: tuple[NDArray[np.intp], list[str]] | None,
+    pictures: Pictures | None,
+) -> str:
+    """Return what the page's script shows about each point, as JSON; numbers are packed in base64."""
+    rows, codes = placement.rows, summary.codes[placement.rows]
+    data: dict[str, Any] = {
+        "x": packed(np.rint(placement.places[:, 0] * 65535), np.uint16),
+        "y": packed(np.rint(placement.places[:, 1] * 65535), np.uint16),
+        "rows": packed(rows, np.uint32),
+        "clusters": packed(np.where(codes < 0, NO_GROUP, codes), np.uint16),
+        "titles": [printable(summary.title(position)) for position in range(len(summary.names))],
+        "colours": [summary.colour(position) for position in range(len(summary.names))],
+    }
+    if summary.confidence is not None:
+        data["confidence"] = packed(np.rint(1000 * np.nan_to_num(summary.confidence[rows])), np.uint16)
+    if classes is not None:
+        data["classes"] = packed(np.where(classes[0] < 0, NO_GROUP, classes[0]), np.uint16)
+        data["classNames"] = [printable(name) for name in classes[1]]
+    if summary.row_names is not None:
+        data["names"] = short_names([printable(summary.row_name(row)) for row in rows])
+    if pictures is not None:
+        data |= picture_data(placement, pictures)
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def picture_data(placement: Placement, pictures: Pictures) -> dict[str, Any]:
+    """Return pictures of points all over the map, side by side in one image."""
+    points = np.arange(len(placement.rows))
+    if len(points) > MOST_PICTURED:
+        cells = (placement.places * PICTURE_GRID).astype(np.intp)
+        points = np.unique(cells @ [PICTURE_GRID[1], 1], return_index=True)[1]
+    try:
+        sheet, shown, columns, side = pictures.sheet(placement.rows[points])
+    except MissingExtraError:
+        # The part with the images says what to install.
+        return {}
+    if not shown:
+        return {}
+    return {
+        "sheet": data_uri(sheet, "image/webp"),
+        "pictured": packed(points[shown], np.uint32),
+        "sheetColumns": columns,
+        "sheetSide": side,
+    }
+
+
+def packed(values: NDArray[Any], dtype: type[np.unsignedinteger[Any]]) -> str:
+    """Return numbers as base64 of little-endian integers."""
+    return data_uri(values.astype(np.dtype(dtype).newbyteorder("<")).tobytes(), "").partition(",")[2]
+
+
+def short_names(names: list[str]) -> list[str]:
+    """Cut long names at their beginning, where those of files are most alike, so that the page stays small."""
+    most = MOST_LETTERS
+    while sum(min(len(name), most) * 4 if not name.isascii() else min(len(name), most) for name in names) > (
+        MOST_BYTES_OF_NAMES
+    ):
+        most //= 2
+    return [name if len(name) <= most else f"…{name[len(name) - most + 1 :]}" for name in names]

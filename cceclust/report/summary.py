@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cceclust.errors import InputError
 from cceclust.files.clusters import Clusters
 from cceclust.files.features import FeatureFile
 from cceclust.files.scores import score_without_truth
+from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR, colour_numbers
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters
 
 __all__ = ["Summary", "summarize"]
@@ -39,6 +41,8 @@ class Summary:
         Scores of the clustering against true labels.
     label_free : LabelFreeScores
         Scores that need no true labels.
+    colours : ndarray of shape (n_clusters,)
+        The number of each cluster's colour.
     """
 
     clusters: Clusters
@@ -49,6 +53,24 @@ class Summary:
     classes: list[str] | None
     scores: Scores | None
     label_free: LabelFreeScores
+    colours: NDArray[np.intp]
+
+    def colour(self, position: int) -> str:
+        """Return the colour of a cluster; a negative position means no cluster."""
+        return NO_CLUSTER_COLOUR if position < 0 else CLUSTER_COLOURS[self.colours[position]]
+
+    @property
+    def row_names(self) -> NDArray[Any] | None:
+        """The names of rows, or else their paths."""
+        names: NDArray[Any] | None = getattr(self.clusters, "names", None)
+        return self.clusters.paths if names is None else names
+
+    def row_name(self, row: int) -> str:
+        """Return the name of a row, that of its file without folders, or its number."""
+        names = self.row_names
+        if names is None or not str(names[row]):
+            return f"row {row}"
+        return PurePath(str(names[row])).name if names is self.clusters.paths else str(names[row])
 
     def title(self, position: int) -> str:
         """Return the name of a cluster with the class it stands for."""
@@ -90,6 +112,7 @@ def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
         classes=None if scores is None else [stands_for.get(value, "") for value in values],
         scores=scores,
         label_free=label_free,
+        colours=colour_numbers(len(values)),
     )
 
 

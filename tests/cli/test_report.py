@@ -23,19 +23,24 @@ def test_it_writes_the_page_and_says_where(clusters, capsys):
     assert "75.0" in (clusters / "page.html").read_text("utf-8")
 
 
-def test_by_default_the_page_is_report_html_in_this_folder(clusters, capsys):
-    assert run(["report", "a.clusters.h5", "--quiet"]) == 0
+def test_by_default_the_page_has_the_name_of_the_clusters_and_lies_beside_them(clusters, capsys):
+    (clusters / "folder").mkdir()
+    (clusters / "a.clusters.h5").rename(clusters / "folder" / "b.h5")
+    write_clusters("a.clusters.h5", Clusters(np.array([0, 1, 1, 0])))
+    for name in ("a.clusters.h5", "folder/b.h5"):
+        assert run(["report", name, "--quiet"]) == 0
     assert capsys.readouterr().out == ""
-    assert (clusters / "report.html").is_file()
+    assert (clusters / "a.report.html").is_file()
+    assert (clusters / "folder" / "b.report.html").is_file()
 
 
 def test_an_existing_page_is_kept_unless_forced(clusters, capsys):
-    (clusters / "report.html").write_text("mine")
+    (clusters / "a.report.html").write_text("mine")
     assert run(["report", "a.clusters.h5"]) == 1
     assert "--force" in capsys.readouterr().err
-    assert (clusters / "report.html").read_text() == "mine"
+    assert (clusters / "a.report.html").read_text() == "mine"
     assert run(["report", "a.clusters.h5", "--force"]) == 0
-    assert (clusters / "report.html").read_text("utf-8") != "mine"
+    assert (clusters / "a.report.html").read_text("utf-8") != "mine"
 
 
 @pytest.mark.parametrize("name", ["a.clusters.h5", "a.h5", "page.txt"])
@@ -58,4 +63,4 @@ def test_bad_input_is_one_line(clusters, capsys, name, content):
         (clusters / name).write_text(content)
     assert run(["report", name]) == 1
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not (clusters / "report.html").exists()
+    assert not list(clusters.glob("*.html"))

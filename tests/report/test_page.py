@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from cceclust.errors import FileContentError, InputError, TargetExistsError
-from cceclust.files import Clusters, open_features, write_clusters
+from cceclust.files import Clusters, open_features, write_clusters, write_features
 from cceclust.report import write_report
+from cceclust.report.pictures import ImageFinder, Pictures
+from cceclust.report.placement import Placement
 
 from .conftest import HOSTILE, make_clustering
 
@@ -48,13 +54,27 @@ def outline(path: Path) -> Outline:
 def test_a_full_clustering_shows_every_part_in_order(rich_clusters, tmp_path):
     write_report(rich_clusters, tmp_path / "report.html")
     page = outline(tmp_path / "report.html")
-    assert page.ids == ["loss", "confidence", "map", "clusters", "classes", "confusion", "images", "origins"]
+    assert page.ids == [
+        *(
+            "map",
+            "map-data",
+            "images",
+            "clusters",
+            "classes",
+            "neighbours",
+            "confusion",
+            "confidence",
+            "loss",
+            "origins",
+        )
+    ]
 
 
 def test_labels_alone_make_a_page_too(tmp_path):
     write_report(Clusters(np.array(["b", "a", "", "a"])), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
-    assert outline(tmp_path / "report.html").ids == ["clusters"]
+    assert outline(tmp_path / "report.html").ids == ["map", "clusters"]
+    assert "--features FILE" in text
     assert "3 points in 2 clusters" in text
     assert "1 points have no cluster" in text
 
@@ -64,20 +84,40 @@ def test_nothing_from_a_file_becomes_markup(rich_clusters, tmp_path):
     text = (tmp_path / "report.html").read_text("utf-8")
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
-    assert "script" not in outline(tmp_path / "report.html").tags
+    assert text.count("<script") == 2
 
 
-def test_fifty_thousand_points_stay_below_three_megabytes(tmp_path):
-    write_report(make_clustering(50_000, 10), tmp_path / "report.html")
-    assert (tmp_path / "report.html").stat().st_size < 3_000_000
+def test_many_points_with_long_names_and_images_stay_below_three_megabytes(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    # Smooth patches, as in photographs.
+    coarse = generator.integers(0, 255, (50, 6, 6, 3)).astype(np.uint8)
+    patches = [np.asarray(Image.fromarray(patch).resize((80, 80))) for patch in coarse]
+    pictures = Pictures(lambda row: patches[row % 50], "", ImageFinder(tmp_path))
+    places = generator.uniform(size=(20_000, 2))
+    placed = Placement(np.arange(20_000), np.zeros((20_000, 15), int), places)
+    monkeypatch.setattr("cceclust.report.page.place_rows", lambda *_: placed)
+    monkeypatch.setattr("cceclust.report.page.find_pictures", lambda *_: pictures)
+    names = np.array([f"{row}{'é' * 90}" for row in range(20_001)])
+    clusters = make_clustering(20_001, 60, paths=names, true_labels=None, diagnostics={"modularity": 0.5})
+    write_features(tmp_path / "x.h5", generator.normal(size=(20_001, 2)).astype(np.float32))
+    with open_features(tmp_path / "x.h5") as features:
+        write_report(clusters, tmp_path / "report.html", features=features)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "20,000 of 20,001 points, drawn at random" in text
+    assert '"sheet":' in text
+    assert 1_000_000 < (tmp_path / "report.html").stat().st_size < 3_000_000
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 13, 120])
 def test_any_number_of_clusters_can_be_shown(tmp_path, n_clusters):
-    write_report(make_clustering(400, n_clusters), tmp_path / "report.html")
+    clusters = make_clustering(400, n_clusters)
+    clusters.provenance = {"features": "x.h5"}
+    write_features(tmp_path / "x.h5", np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32))
+    write_clusters(tmp_path / "x.clusters.h5", clusters)
+    write_report(tmp_path / "x.clusters.h5", tmp_path / "report.html")
     ids = outline(tmp_path / "report.html").ids
-    assert {"clusters", "classes", "confusion"} <= set(ids)
-    assert ("map" in ids) == (n_clusters > 1)
+    assert {"map", "rows", "clusters", "classes", "confusion"} <= set(ids)
+    assert ("neighbours" in ids) == (n_clusters > 1)
 
 
 def test_empty_clusters_are_shown(tmp_path):
@@ -111,7 +151,7 @@ def test_open_features_give_silhouette_map_and_paths(small_features, tmp_path):
         write_report(Clusters(features.labels), tmp_path / "report.html", features=features)
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "Silhouette" in text
-    assert "principal components of the features" in text
+    assert "120 points. Points lie close together" in text
     assert "None of the images could be opened" in text
 
 
@@ -119,6 +159,40 @@ def test_features_of_other_rows_are_refused(small_features, tmp_path, clustering
     with open_features(small_features) as features, pytest.raises(InputError, match="120 rows, the clustering 300"):
         write_report(clustering, tmp_path / "report.html", features=features)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_judges_figure_stands_for_quality_and_agreement_leaves_out_the_chosen_one(tmp_path, clustering):
+    clustering.diagnostics |= {
+        "modularity": 0.812,
+        "loss": 0.4321,
+        "candidates": {"head 1": 0.812, "head 2": 0.7, HOSTILE: 0.5, "head 4": float("nan")},
+        "chosen": "head 1",
+        "agreeing_restarts": 1,
+    }
+    write_report(clustering, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "<h3>Modularity</h3><b>0.812</b>" in text
+    assert "<h3>Loss</h3>" not in text
+    assert "0 of the other 2 found nearly the same clusters" in text
+    assert "agreeing" not in text
+    assert text.index("head 1 (chosen)") < text.index("head 2")
+
+
+def test_restarts_that_agree_are_counted_without_the_chosen_one(tmp_path, clustering):
+    clustering.diagnostics["agreeing_restarts"] = 3
+    write_report(clustering, tmp_path / "report.html")
+    assert "2 of the other 3 found nearly the same" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_only_the_pages_own_script_may_run(tmp_path, clustering):
+    write_report(clustering, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', text).group(1)
+    assert html.unescape(policy) == (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    )
 
 
 def test_nothing_is_overwritten_unless_forced(tmp_path, clustering):
@@ -179,7 +253,8 @@ def test_text_of_others_is_only_shown(tmp_path, clustering, text):
 
     reader.handle_starttag = note
     reader.feed(page)
-    assert tags.isdisjoint({"script", "iframe", "object", "embed", "base", "form"})
+    assert page.count("<script") == page.count("</script") == 1
+    assert tags.isdisjoint({"iframe", "object", "embed", "base", "form"})
     assert not [name for name in attributes if name.startswith("on")]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 
+import numpy as np
 import pytest
 
+from cceclust.files import Clusters, open_features, read_clusters, write_features
 from cceclust.report import write_report
 
-PARTS = ("loss", "confidence", "map", "clusters", "classes", "confusion", "images", "origins")
+PARTS = ("map", "images", "clusters", "classes", "neighbours", "confusion", "confidence", "loss", "origins")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def test_every_part_is_there_and_takes_up_room(page):
 
 def test_what_files_contain_is_text_not_markup(page):
     assert page.title.startswith("Clusters of features.h5")
-    assert page.execute_script("return document.scripts.length") == 0
+    assert page.execute_script("return document.scripts.length") == 2
     assert "beware <script>" in page.execute_script("return document.querySelector('.warnings').innerText")
 
 
@@ -85,8 +87,96 @@ def test_it_prints_on_a_few_pages(page):
     assert 2 <= n_pages <= 8
 
 
+def point_at(page, number, *, event="pointermove", frame=0):
+    """Send an event to the place of a point on a map, and return the text of the tip and whether it is shown."""
+    return page.execute_script(
+        """
+        const [number, event, which] = arguments;
+        const data = JSON.parse(document.getElementById("map-data").textContent);
+        const at = (t) => new Uint16Array(Uint8Array.from(atob(t), (c) => c.charCodeAt(0)).buffer)[number] / 65535;
+        const frame = document.querySelectorAll(".map")[which], box = frame.getBoundingClientRect();
+        const place = { clientX: box.left + at(data.x) * box.width, clientY: box.top + at(data.y) * box.height };
+        frame.dispatchEvent(new PointerEvent(event, { ...place, bubbles: true }));
+        const tip = document.querySelector(".tip"), edges = tip.getBoundingClientRect();
+        return { text: tip.innerText, shown: getComputedStyle(tip).display !== "none", left: edges.left,
+                 right: edges.right, picture: getComputedStyle(tip.querySelector("i")).display !== "none" };
+        """,
+        number,
+        event,
+        frame,
+    )
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("frame", [0, 1])
+def test_pointing_at_a_point_shows_its_row(page, width, frame, rich_clusters):
+    show(page, width=width)
+    clusters = read_clusters(rich_clusters)
+    # Even rows have an image. A point nearby may be taken instead, so only some are the row itself.
+    tips = [point_at(page, row, frame=frame) for row in range(0, 40, 2)]
+    assert all(tip["shown"] and tip["left"] >= 0 and tip["right"] <= width and tip["picture"] for tip in tips)
+    assert sum(tip["text"].startswith(f"{row} <script>") for row, tip in zip(range(0, 40, 2), tips, strict=True)) > 5
+    own = next((row, tip) for row, tip in zip(range(0, 40, 2), tips, strict=True) if tip["text"].startswith(f"{row} "))
+    assert f"confidence {clusters.probabilities[own[0]].max():.2f}" in own[1]["text"]
+    assert f"true class {clusters.true_labels[own[0]]}" in own[1]["text"]
+    assert page.title.startswith("Clusters of features.h5")
+
+
+def test_a_click_keeps_the_row_and_shows_its_cluster_until_escape(page):
+    show(page)
+    first = point_at(page, 0, event="click")
+    assert first["shown"]
+    assert point_at(page, 100)["text"] == first["text"]
+    assert page.execute_script("return document.querySelectorAll('.map.picked').length") == 2
+    drawn = "return document.querySelector('canvas').getContext('2d').getImageData(0, 0, 1120, 840).data.some(v => v)"
+    assert page.execute_script(drawn)
+    page.execute_script("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    assert page.execute_script("return document.querySelectorAll('.map.picked, .tip.shown').length") == 0
+    assert not page.execute_script(drawn)
+
+
+def test_without_scripts_everything_but_the_hint_is_there(page):
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    page.refresh()
+    hint = page.execute_cdp_cmd("Runtime.evaluate", {"expression": "document.querySelector('.hint').offsetHeight"})
+    text = page.execute_cdp_cmd("Runtime.evaluate", {"expression": "document.body.innerText"})["result"]["value"]
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    page.refresh()
+    assert hint["result"]["value"] == 0
+    for part in ("Map", "Images", "Clusters", "Confused clusters", "Confusion matrix", "How it was made"):
+        assert part in text
+
+
 def test_the_chosen_restart_is_drawn_on_top(page):
     classes = page.execute_script(
         "return [...document.querySelectorAll('#loss path')].map(p => p.getAttribute('class'))"
     )
     assert classes == ["curve", "curve", "curve", "chosen"]
+
+
+@pytest.mark.parametrize("n_clusters", [10, 100])
+def test_names_on_the_map_lie_inside_and_apart(browser, tmp_path, n_clusters):
+    generator = np.random.default_rng(0)
+    labels = np.arange(1000) % n_clusters
+    features = 3 * generator.normal(size=(n_clusters, 16))[labels] + generator.normal(size=(1000, 16))
+    write_features(tmp_path / "x.h5", features.astype(np.float32))
+    with open_features(tmp_path / "x.h5") as rows:
+        write_report(Clusters(labels), tmp_path / "report.html", features=rows)
+    browser.get((tmp_path / "report.html").as_uri())
+    for width, least in ((400, 0.1), (1400, 0.8)):
+        show(browser, width=width)
+        boxes = browser.execute_script(
+            "const map = document.querySelector('.map').getBoundingClientRect();"
+            "return [...document.querySelectorAll('.map span')].map(s => s.getBoundingClientRect())"
+            ".filter(b => b.width).map(b => [b.left - map.left, b.top - map.top, map.right - b.right,"
+            " map.bottom - b.bottom, b.left, b.top, b.right, b.bottom])"
+        )
+        assert len(boxes) >= least * n_clusters
+        assert min(min(box[:4]) for box in boxes) > -2
+        for first in range(len(boxes)):
+            for other in boxes[:first]:
+                left, top, right, bottom = boxes[first][4:]
+                # A pixel of their frames may overlap.
+                apart = (left - other[6], other[4] - right, top - other[7], other[5] - bottom)
+                assert max(apart) > -3
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cceclust.report.palette import CLUSTER_COLOURS, cluster_colour, rgb
+from cceclust.report.palette import CLUSTER_COLOURS, colour_numbers, colours_apart, rgb
 
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
 SIGHTS = {
@@ -45,6 +45,24 @@ def test_colours_stand_out_from_the_page(page):
     assert contrast.min() > 1.8
 
 
-def test_colours_start_anew_after_the_last():
-    assert cluster_colour(len(CLUSTER_COLOURS)) == cluster_colour(0) != cluster_colour(1)
-    assert cluster_colour(-1) not in CLUSTER_COLOURS
+def test_few_clusters_have_the_colours_in_order_wherever_they_lie():
+    places = np.random.default_rng(0).uniform(size=(12, 2))
+    assert colours_apart(places, np.arange(12)).tolist() == colour_numbers(12).tolist() == list(range(12))
+
+
+def closest_of_one_colour(places, numbers):
+    distances = np.linalg.norm(places[:, None] - places, axis=-1)
+    return distances[(numbers[:, None] == numbers) & ~np.eye(len(places), dtype=bool)].min()
+
+
+def test_of_many_clusters_those_of_one_colour_lie_apart():
+    places = np.random.default_rng(0).uniform(size=(100, 2))
+    numbers = colours_apart(places, np.arange(100))
+    assert np.bincount(numbers).min() > 2
+    assert closest_of_one_colour(places, numbers) > 0.15 > 5 * closest_of_one_colour(places, colour_numbers(100))
+
+
+def test_clusters_without_a_place_have_a_colour_too():
+    places = np.random.default_rng(0).uniform(size=(20, 2))
+    places[3] = np.nan
+    assert 0 <= colours_apart(places, np.arange(20))[3] < 12

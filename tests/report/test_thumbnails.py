@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 from cceclust.files import Clusters
+from cceclust.report.pictures import ImageFinder, find_pictures, shrink
 from cceclust.report.summary import summarize
-from cceclust.report.thumbnails import ImageFinder, images_a_row, shrink, thumbnails
+from cceclust.report.thumbnails import images_a_row, thumbnails
 
 
 @pytest.fixture
@@ -28,20 +29,24 @@ def image_clusters(tmp_path) -> Clusters:
     )
 
 
+def gallery(clusters, finder):
+    return thumbnails(summarize(clusters, None), find_pictures(clusters, None, finder, None))
+
+
 def test_each_image_is_shown_once_and_missing_ones_are_passed_over(image_clusters, tmp_path):
-    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path))
+    html = gallery(image_clusters, ImageFinder(tmp_path))
     assert [html.count(f'alt="{row}.png') for row in range(6)] == [1, 1, 1, 1, 1, 0]
     assert html.index('alt="0.png') < html.index('alt="1.png') < html.index('alt="4.png') < html.index('alt="3.png')
 
 
-def test_paths_that_name_no_images_give_no_part(image_clusters, tmp_path):
+def test_paths_that_name_no_images_have_no_pictures(image_clusters, tmp_path):
     image_clusters.paths = np.array([f"document {row}" for row in range(6)])
-    assert thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path)) == ""
+    assert find_pictures(image_clusters, None, ImageFinder(tmp_path), None) is None
 
 
 def test_without_probabilities_the_first_images_are_shown(image_clusters, tmp_path):
     image_clusters.probabilities = None
-    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path))
+    html = gallery(image_clusters, ImageFinder(tmp_path))
     assert html.count("<img") == 5
 
 
@@ -116,6 +121,6 @@ def test_pipes_are_not_opened(tmp_path):
 
 def test_the_page_says_how_many_were_not_opened(image_clusters, tmp_path):
     (tmp_path / "empty").mkdir()
-    html = thumbnails(summarize(image_clusters, None), ImageFinder(tmp_path / "empty", [tmp_path]))
+    html = gallery(image_clusters, ImageFinder(tmp_path / "empty", [tmp_path]))
     assert "<img" not in html
     assert re.search(r"\d+ images were not opened, because they lie outside of the folder empty", html)
