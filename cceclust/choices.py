@@ -106,8 +106,10 @@ REFIT_DECAY = 0.1
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does;
 CLEARLY_FEWER = 0.5
-# and of the others within this many standard errors of the best, the one with the most even sizes is taken.
+# and of the others within this many standard errors of the best, the one with the most even sizes is taken,
 TIE_ERRORS = 0.75
+# if the best one's sizes have this part of the entropy of equal sizes: they are then taken to be equal in truth.
+NEARLY_EVEN = 0.965
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
 # rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10

@@ -1,4 +1,4 @@
-"""Choosing among clusterings without labels: the judge's best, or the most even of those it cannot tell from it."""
+"""Choosing among clusterings without labels: the judge's best, or one that the judge cannot tell from it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
+from cceclust.training.selection import adjusted_rand_index
 
 __all__ = ["choose", "standard_error"]
 
@@ -35,8 +36,9 @@ def choose(
 ) -> int:
     """Return which of several labelings to take.
 
-    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise, of those within
-    three quarters of a standard error of the best, it is the one with the most even sizes.
+    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those
+    within three quarters of a standard error of the best: the one with the most even sizes if the best has nearly even
+    sizes, and else the one that the others agree with most, by adjusted Rand index.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -84,11 +86,15 @@ def choose(
     if floor is not None:
         scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
     near = np.flatnonzero(scores >= scores.max() - choices.TIE_ERRORS * error)
-    return int(near[np.argmax([evenness(labels[i], n_clusters) for i in near])])
+    if evenness(labels[int(scores.argmax())], n_clusters) >= choices.NEARLY_EVEN:
+        merits = [evenness(labels[i], n_clusters) for i in near]
+    else:
+        merits = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
+    return int(near[np.argmax(merits)])
 
 
 def evenness(labels: NDArray[np.integer[Any]], n_clusters: int) -> float:
-    """Return the entropy of the sizes."""
+    """Return the entropy of the sizes, from 0 for a single cluster to 1 for clusters of the same size."""
     parts = np.bincount(labels, minlength=n_clusters) / len(labels)
     parts = parts[parts > 0]
-    return float(-(parts * np.log(parts)).sum())
+    return float(-(parts * np.log(parts)).sum() / np.log(n_clusters))

@@ -13,9 +13,17 @@ def test_a_clear_best_is_chosen_however_uneven():
 
 
 @pytest.mark.parametrize(("below", "taken"), [(0.7, True), (0.8, False)])
-def test_among_equals_the_most_even_is_taken(below: float, taken: bool):
-    modularities = np.array([0.5 - below * standard_error(0.5, 100), 0.5, 0.1, 0.1])
-    assert (choose(LABELS, modularities, 2) == 0) is taken
+def test_among_equals_of_nearly_even_sizes_the_most_even_is_taken(below: float, taken: bool):
+    nearly = np.repeat([0, 1], [45, 55])
+    labels = np.stack([LABELS[0], nearly, nearly, nearly])
+    modularities = np.array([0.5 - below * standard_error(0.5, 100), 0.5, 0.5, 0.5])
+    assert (choose(labels, modularities, 2) == 0) is taken
+
+
+def test_among_equals_of_uneven_sizes_the_others_decide():
+    uneven, other = np.repeat([0, 1], [20, 80]), np.repeat([1, 0], [30, 70])
+    labels = np.stack([LABELS[0], uneven, uneven, other])
+    assert choose(labels, np.array([0.5, 0.5, 0.5, 0.51]), 2) in (1, 2)
 
 
 @pytest.mark.parametrize(("below", "kept"), [(1.5, True), (2.5, False)])
