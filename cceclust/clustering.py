@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
+from cceclust.estimators.model_files import model_of
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -109,16 +110,12 @@ def fit_features(
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
         estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
-        search, prediction = getattr(estimator, "k_search_", None), estimator.prediction_
+        search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
-    settings = {"method": method, **estimator.get_params()}
+    model = model_of(estimator, **provenance(features))
     if labels is not None:
         assert isinstance(n_clusters, int)
-        settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
-    if search is not None:
-        # What a model has is a number; how it was chosen is said beside it.
-        settings["n_clusters"] = search.chosen
-    model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
+        model.parameters["classes"] = labels.names(n_clusters)
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)

@@ -335,7 +335,7 @@ def chosen_parameters(
     parameters = {**(PAPER_FEATURES if preset == "paper" else {}), **chosen, **rare}
     if not has_labels and method != "kmeans":
         try:
-            METHODS[method](n_clusters, **parameters).check_parameters()
+            METHODS[method](n_clusters, **parameters)._check_parameters()
         except InputError as error:
             raise typer.BadParameter(str(error)) from error
     return parameters

@@ -67,7 +67,7 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
     if int(version) > FORMAT_VERSION:
         raise FileContentError(
             f"{path} has format version {version}, newer than {FORMAT_VERSION}, the newest this cceclust "
-            f"({__version__}) reads; upgrade it: pip install -U cceclust"
+            f"({__version__}) reads; use a newer cceclust"
         )
 
 

@@ -36,8 +36,8 @@ __all__ = [
 
 NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
-# With a single column, these are still matrices: one cluster, one epoch, one neighbour.
-MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels")
+# With a single column, these are still matrices: one cluster, one epoch, one neighbour, one feature.
+MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels", "coef", "cluster_centers")
 SAFETENSORS_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.training.heads import row_logits
+from cceclust.training.logits import with_logits
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -49,10 +50,13 @@ class Prediction:
         The cluster of each row.
     probabilities : ndarray of shape (n_samples, n_clusters), float32
         The probability of each cluster.
+    centers : ndarray of shape (n_clusters, n_features) or None
+        The mean of the rows of each cluster; the mean of all rows for an empty one. None if it was not asked for.
     """
 
     labels: NDArray[np.int64]
     probabilities: NDArray[np.float32]
+    centers: NDArray[Any] | None = None
 
     def sizes(self, sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the number of rows in each cluster, or their weight."""
@@ -68,8 +72,10 @@ class Prediction:
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
 
 
-def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Prediction:
-    """Predict all rows in one pass.
+def predict_rows(
+    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, sample_weight: NDArray[Any] | None = None
+) -> Prediction:
+    """Predict all rows in one pass; given the weight of each row, also find the mean of each cluster.
 
     Raises
     ------
@@ -78,8 +84,9 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Pre
     """
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
+    means = None if sample_weight is None else MeansOfClusters(coef.shape, sample_weight)
     with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        for where, logits in row_logits(coef, intercept, rows):
+        for where, block, logits in with_logits(coef, intercept, rows):
             is_finite = np.isfinite(logits).all(axis=1)
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
@@ -91,7 +98,33 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Pre
             np.exp(logits, out=logits)
             logits /= logits.sum(axis=1, keepdims=True)
             probabilities[where] = logits
-    return Prediction(labels, probabilities)
+            if means is not None:
+                means.add(where, block, labels[where])
+    return Prediction(labels, probabilities, None if means is None else means.centers().astype(rows.dtype))
+
+
+class MeansOfClusters:
+    """The weighted mean of the rows of each cluster, summed up block by block."""
+
+    def __init__(self, shape: tuple[int, ...], sample_weight: NDArray[Any]) -> None:
+        # Weights that sum to 1 keep sums of the largest numbers finite.
+        self._weights = sample_weight / sample_weight.sum(dtype=np.float64)
+        self._sums = np.zeros(shape)
+        self._sizes = np.zeros(shape[0])
+
+    def add(self, where: slice, block: Any, labels: NDArray[np.int64]) -> None:
+        """Add the rows at a position, which have these labels."""
+        weights, n_clusters = self._weights[where], len(self._sizes)
+        members = sparse.csr_array((weights, (labels, np.arange(len(labels)))), (n_clusters, len(labels)))
+        sums = members @ block
+        self._sums += sums.toarray() if sparse.issparse(sums) else sums
+        self._sizes += np.bincount(labels, weights, minlength=n_clusters)
+
+    def centers(self) -> NDArray[np.float64]:
+        """Return the means; that of an empty cluster is the mean of all rows, as no number may be undefined."""
+        has_members = self._sizes > 0
+        sizes = np.where(has_members, self._sizes, 1.0)
+        return np.where(has_members[:, None], self._sums / sizes[:, None], self._sums.sum(axis=0))
 
 
 def find_problems(

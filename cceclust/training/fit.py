@@ -227,7 +227,7 @@ def fit_heads(
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
         coef, intercept = finite_heads(prepared, weights, biases)
-        prediction = predict_rows(coef, intercept, rows)
+        prediction = predict_rows(coef, intercept, rows, sample_weight=sample_weight if supervision is None else None)
         loss = float(evaluation.losses[best])
         if make_objective and partitions is not None:
             # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cceclust.training.kernels import gather_standardized, step
+from cceclust.training.logits import row_logits
 from cceclust.training.rows import Rows
 from cceclust.training.standardization import Standardization
 
@@ -19,7 +20,6 @@ __all__ = [
     "HeadStack",
     "SparseBatch",
     "batch_for",
-    "row_logits",
     "softmax_stack",
     "stack_probabilities",
 ]
@@ -163,17 +163,6 @@ def softmax_stack(logits: NDArray[Any]) -> NDArray[Any]:
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
     return logits
-
-
-def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
-
-    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
-    """
-    # Contiguous, otherwise each sparse block would copy them.
-    by_feature = np.ascontiguousarray(coef.T)
-    for where, block in rows.blocks(len(coef)):
-        yield where, np.asarray(block @ by_feature) + intercept
 
 
 def stack_probabilities(
