@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.training.logits import with_logits
+from cceclust.training.logits import block_logits, head_on_blocks
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -84,47 +84,52 @@ def predict_rows(
     """
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
-    means = None if sample_weight is None else MeansOfClusters(coef.shape, sample_weight)
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        for where, block, logits in with_logits(coef, intercept, rows):
-            is_finite = np.isfinite(logits).all(axis=1)
+    sums, sizes = np.zeros(coef.shape), np.zeros(len(coef))
+    # Weights that sum to 1 keep sums of the largest numbers finite.
+    columns = [] if sample_weight is None else [sample_weight / sample_weight.sum(dtype=np.float64)]
+    with threadpool_limits(1, user_api="blas"):
+        results = rows.map_blocks(head_on_blocks(predict_block, coef, intercept), *columns, n_outputs=len(coef))
+        for where, (block_labels, block_probabilities, is_finite, *block_sums) in results:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
                     f"row {row} contains NaN, infinity or values too large for the model; remove or impute such rows"
                 )
-            labels[where] = logits.argmax(axis=1)
-            logits -= logits.max(axis=1, keepdims=True)
-            np.exp(logits, out=logits)
-            logits /= logits.sum(axis=1, keepdims=True)
-            probabilities[where] = logits
-            if means is not None:
-                means.add(where, block, labels[where])
-    return Prediction(labels, probabilities, None if means is None else means.centers().astype(rows.dtype))
+            labels[where], probabilities[where] = block_labels, block_probabilities
+            if block_sums:
+                sums += block_sums[0]
+                sizes += block_sums[1]
+    return Prediction(labels, probabilities, centers_of(sums, sizes).astype(rows.dtype) if columns else None)
 
 
-class MeansOfClusters:
-    """The weighted mean of the rows of each cluster, summed up block by block."""
+@np.errstate(over="ignore", invalid="ignore")
+def predict_block(
+    block: Any, weights: NDArray[Any] | None = None, *, by_feature: NDArray[Any], intercept: NDArray[Any]
+) -> tuple[NDArray[Any], ...]:
+    """Return labels and probabilities of a block of rows, and whether the logits of each are finite.
 
-    def __init__(self, shape: tuple[int, ...], sample_weight: NDArray[Any]) -> None:
-        # Weights that sum to 1 keep sums of the largest numbers finite.
-        self._weights = sample_weight / sample_weight.sum(dtype=np.float64)
-        self._sums = np.zeros(shape)
-        self._sizes = np.zeros(shape[0])
+    Given the weight of each row, also return the sum of the rows of each cluster, and of their weights.
+    """
+    logits = block_logits(block, by_feature=by_feature, intercept=intercept)
+    is_finite = np.isfinite(logits).all(axis=1)
+    labels = logits.argmax(axis=1)
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    predicted = labels, logits.astype(np.float32, copy=False), is_finite
+    if weights is None:
+        return predicted
+    n_rows, n_clusters = logits.shape
+    members = sparse.csr_array((weights, (labels, np.arange(n_rows))), (n_clusters, n_rows))
+    sums = members @ block
+    sizes = np.bincount(labels, weights, minlength=n_clusters)
+    return *predicted, sums.toarray() if sparse.issparse(sums) else sums, sizes
 
-    def add(self, where: slice, block: Any, labels: NDArray[np.int64]) -> None:
-        """Add the rows at a position, which have these labels."""
-        weights, n_clusters = self._weights[where], len(self._sizes)
-        members = sparse.csr_array((weights, (labels, np.arange(len(labels)))), (n_clusters, len(labels)))
-        sums = members @ block
-        self._sums += sums.toarray() if sparse.issparse(sums) else sums
-        self._sizes += np.bincount(labels, weights, minlength=n_clusters)
 
-    def centers(self) -> NDArray[np.float64]:
-        """Return the means; that of an empty cluster is the mean of all rows, as no number may be undefined."""
-        has_members = self._sizes > 0
-        sizes = np.where(has_members, self._sizes, 1.0)
-        return np.where(has_members[:, None], self._sums / sizes[:, None], self._sums.sum(axis=0))
+def centers_of(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each cluster; that of an empty one is the mean of all rows, as no number may be undefined."""
+    has_members = sizes > 0
+    return np.where(has_members[:, None], sums / np.where(has_members, sizes, 1.0)[:, None], sums.sum(axis=0))
 
 
 def find_problems(

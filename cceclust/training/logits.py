@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,30 +12,36 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.training.rows import Rows
 
-__all__ = ["all_logits", "probabilities_of", "row_logits", "with_logits"]
+__all__ = ["all_logits", "block_logits", "head_on_blocks", "probabilities_of", "row_logits"]
 
-
-def with_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, Any, NDArray[Any]]]:
-    """Yield successive blocks of raw rows: their position, the rows, and ``x · coefᵀ + intercept``.
-
-    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
-    """
-    # Contiguous, otherwise each sparse block would copy them.
-    by_feature = np.ascontiguousarray(coef.T)
-    for where, block in rows.blocks(len(coef)):
-        yield where, block, np.asarray(block @ by_feature) + intercept
+Result = TypeVar("Result")
 
 
 def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield the logits of successive blocks of raw rows, with their position."""
-    for where, _, logits in with_logits(coef, intercept, rows):
-        yield where, logits
+    """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
+
+    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
+    """
+    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
 
 
 def all_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> NDArray[Any]:
     """Return the logits of all rows, shape (n_samples, n_clusters)."""
     with threadpool_limits(1, user_api="blas"):
         return np.concatenate([logits for _, logits in row_logits(coef, intercept, rows)])
+
+
+def head_on_blocks(
+    function: Callable[..., Result], coef: NDArray[Any], intercept: NDArray[Any]
+) -> Callable[..., Result]:
+    """Return a function of a block of rows, given one of a block and a head whose weights go by feature."""
+    # Contiguous, otherwise each sparse block would copy them.
+    return partial(function, by_feature=np.ascontiguousarray(coef.T), intercept=intercept)
+
+
+def block_logits(block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits of a block of rows."""
+    return np.asarray(np.asarray(block @ by_feature) + intercept)
 
 
 def probabilities_of(logits: NDArray[Any]) -> NDArray[Any]:

@@ -13,8 +13,8 @@ from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCECluster
 
 CLUSTERERS = [CCEClusterer, MIGD, SeLa, MIADM, CCEByPGD]
 COLUMNS = (
-    "the check expects a column of predict_proba for each of the 4 classes in its y; a clusterer does not look at y and "
-    "has a column for each of its 8 clusters"
+    "the check expects a column of predict_proba for each of the 4 classes in its y; a clusterer does not look at y "
+    "and has a column for each of its 8 clusters"
 )
 GRAPH = (
     "repeated rows are each other's nearest neighbours, so the graph that chooses the clusters is not that of weighted "
