@@ -23,6 +23,7 @@ __all__ = [
     "advising",
     "print_error",
     "print_json",
+    "print_misuse",
     "results",
     "show_warnings_as_lines",
     "task_progress",
@@ -86,6 +87,12 @@ def harmless_console(**options: Any) -> Console:
 def print_error(message: str) -> None:
     """Print an error as one red line."""
     messages().print("Error: " + " ".join(message.split()), style="red", markup=False)
+
+
+def print_misuse(command: str, message: str) -> None:
+    """Print how a command was misused as one red line."""
+    line = f"{command}: {' '.join(message.split()).rstrip('.')}; {command} --help shows how"
+    messages().print(line, style="red", markup=False)
 
 
 def print_warning(message: str) -> None:

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
-from scipy import sparse
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import by_ending, reading
-from cceclust.files.stored import load_column, open_safetensors
+from cceclust.files.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
 from cceclust.text import without_folders
-from cceclust.training.logits import all_logits, probabilities_of
-from cceclust.training.rows import in_memory
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
@@ -127,13 +124,19 @@ class Model:
         ndarray of shape (n_samples, n_clusters)
             Rows sum to 1.
         """
+        from cceclust.training.logits import probabilities_of
+
         return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
         """Check the rows and return their logits."""
+        # Loading takes longer than reading a model, which may be all that is wanted.
+        from cceclust.training.logits import all_logits
+        from cceclust.training.rows import in_memory
+
         try:
             # Lists hold Python floats, so float64, as for scikit-learn.
-            matrix = X if sparse.issparse(X) else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
+            matrix = X if hasattr(X, "tocsr") else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"expected rows of numbers; {error}") from None
         if matrix.ndim != 2 or matrix.shape[1] != self.coef.shape[1]:
@@ -214,6 +217,10 @@ def read_model(path: str | Path) -> Model:
         It has `predict` and `predict_proba`.
     """
     path = Path(path)
+    if path.suffix.lower() in set(ARRAY_FILES) - {".safetensors"}:
+        # Probably features: say so, rather than that they are damaged.
+        with stored_file(path) as other:
+            check_stamp(other.attributes, "model", path)
     with reading(path, "a model file (safetensors)"):
         file = open_safetensors(path)
         check_stamp(file.attributes, "model", path)

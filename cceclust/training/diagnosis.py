@@ -119,11 +119,23 @@ def predict_block(
     predicted = labels, logits.astype(np.float32, copy=False), is_finite
     if weights is None:
         return predicted
-    n_rows, n_clusters = logits.shape
-    members = sparse.csr_array((weights, (labels, np.arange(n_rows))), (n_clusters, n_rows))
-    sums = members @ block
-    sizes = np.bincount(labels, weights, minlength=n_clusters)
-    return *predicted, sums.toarray() if sparse.issparse(sums) else sums, sizes
+    sizes = np.bincount(labels, weights, minlength=len(intercept))
+    return *predicted, sums_of_clusters(block, labels, weights, len(intercept)), sizes
+
+
+def sums_of_clusters(
+    block: Any, labels: NDArray[np.int64], weights: NDArray[np.float64], n_clusters: int
+) -> NDArray[np.float64]:
+    """Return the weighted sum of the rows of each cluster."""
+    sums = np.zeros((n_clusters, block.shape[1]))
+    # Sums need float64, and so a copy of the rows: of a few at a time.
+    step = max(1, choices.BYTES_SUMMED_AT_ONCE // (block.shape[1] * sums.itemsize))
+    for start in range(0, len(labels), step):
+        part = slice(start, start + step)
+        entries = weights[part], (labels[part], np.arange(len(labels[part])))
+        added = sparse.csr_array(entries, (n_clusters, len(labels[part]))) @ block[part]
+        sums += added.toarray() if sparse.issparse(added) else added
+    return sums
 
 
 def centers_of(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,32 +6,37 @@ import pytest
 from sklearn.utils.estimator_checks import (
     check_estimator_sparse_array,
     check_estimator_sparse_matrix,
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
     parametrize_with_checks,
 )
 
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
 
+OF_WEIGHTS = (check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data)
+OF_SPARSE_INPUT = (check_estimator_sparse_array, check_estimator_sparse_matrix)
 CLUSTERERS = [CCEClusterer, MIGD, SeLa, MIADM, CCEByPGD]
 COLUMNS = (
     "the check expects a column of predict_proba for each of the 4 classes in its y; a clusterer does not look at y "
     "and has a column for each of its 8 clusters"
 )
 GRAPH = (
-    "repeated rows are each other's nearest neighbours, so the graph that chooses the clusters is not that of weighted "
-    "rows"
+    "repeated rows are each other's nearest neighbours, so the graph that chooses among several starts is not that of "
+    "weighted rows; with one start there is nothing to choose, and the check passes"
 )
 K_MEANS = "as scikit-learn says of its own KMeans, the starts drawn from weighted rows are not those of repeated rows"
 
 
 def declared(estimator: Any) -> dict[str, str]:
     """Return the checks that cannot pass, with the reason."""
-    of_weights = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    reasons = {}
     if isinstance(estimator, KMeans):
-        return dict.fromkeys(of_weights, K_MEANS)
-    reasons = dict.fromkeys(of_weights, GRAPH) if isinstance(estimator, CCEClusterer) else {}
+        reasons |= dict.fromkeys(OF_WEIGHTS, K_MEANS)
+    if isinstance(estimator, CCEClusterer | CCEByPGD):
+        reasons |= dict.fromkeys(OF_WEIGHTS, GRAPH)
     if isinstance(estimator, tuple(CLUSTERERS)):
-        reasons |= dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), COLUMNS)
-    return reasons
+        reasons |= dict.fromkeys(OF_SPARSE_INPUT, COLUMNS)
+    return {check.__name__: reason for check, reason in reasons.items()}
 
 
 @pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
@@ -42,6 +47,13 @@ def test_estimator_keeps_the_contract(estimator, check):
 
 @pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 @pytest.mark.parametrize("kind", CLUSTERERS)
-@pytest.mark.parametrize("check", [check_estimator_sparse_array, check_estimator_sparse_matrix])
+@pytest.mark.parametrize("check", OF_SPARSE_INPUT)
 def test_sparse_checks_pass_with_as_many_clusters_as_they_have_classes(kind, check):
     check(kind.__name__, kind(4, n_init=2))
+
+
+@pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
+@pytest.mark.parametrize("estimator", [CCEClusterer(n_init=1, graph_candidates=False), CCEByPGD(n_init=1)])
+@pytest.mark.parametrize("check", OF_WEIGHTS)
+def test_weights_count_as_repetitions_where_there_is_one_start(estimator, check):
+    check(type(estimator).__name__, estimator)

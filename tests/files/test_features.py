@@ -400,7 +400,7 @@ class TestOurFormat:
         save_hdf5(tmp_path / "x.h5", features=MATRIX)
         with h5py.File(tmp_path / "x.h5", "r+") as file:
             file.attrs.update(stamp("clusters"))
-        with pytest.raises(FileContentError, match="is not a features file of cceclust"):
+        with pytest.raises(FileContentError, match="is a cluster file; expected a feature file"):
             open_features(tmp_path / "x.h5")
 
     def test_attributes_of_other_tools_mean_what_they_like(self, tmp_path: Path) -> None:
