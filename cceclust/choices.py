@@ -386,6 +386,8 @@ LOW_CONFIDENCE = 0.1
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
 BLOCK_BYTES = 16 << 20
+# Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
+BLOCKS_READ_AHEAD = 2
 # Files larger than memory: with fewer rows at hand, batches would be far from random.
 LEAST_ROWS_IN_MEMORY = 1000
 # The silhouette compares all pairs of this many rows.

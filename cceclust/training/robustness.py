@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,16 @@ def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: 
     largest = float(np.abs(sample - middle).max()) or 1.0
     usual = float(np.median(np.linalg.norm((sample - middle) / largest, axis=1)))
     distances = np.empty(rows.shape[0])
-    for where, block in rows.blocks():
-        row_distances(block, middle, largest, distances[where])
+    for where, found in rows.map_blocks(partial(block_distances, middle=middle, scale=largest)):
+        distances[where] = found
     return distances / usual if usual > 0 else np.ones(rows.shape[0])
+
+
+def block_distances(block: NDArray[Any], *, middle: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Return the distance of each row of a block from the middle, in multiples of a scale."""
+    distances = np.empty(len(block))
+    row_distances(block, middle, scale, distances)
+    return distances
 
 
 def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> tuple[NDArray[Any], int]:

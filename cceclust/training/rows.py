@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from cceclust.files import FeatureFile
 
 __all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,10 @@ class Buffer:
 
 
 class Rows(Protocol):
-    """Rows to train on or to predict."""
+    """Rows to train on or to predict, wherever they are.
+
+    Whatever must see every row goes through `map_blocks`, so that rows may be worked on where they are.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,8 +53,23 @@ class Rows(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type of all computations."""
 
-    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, Any]]:
-        """Yield successive blocks of rows with their position; the argument is the number of results per row."""
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, in their order, with their position.
+
+        Parameters
+        ----------
+        function : callable
+            Of a block of rows (of type `dtype`, dense or CSR) and the parts of `columns` that belong to it. It must
+            not depend on anything else and be picklable, as it may run in another thread, process or machine.
+        *columns : ndarray of shape (n_samples, ...)
+            What belongs to the rows, such as their weights.
+        n_outputs : int
+            Number of results for each row, which limits the size of the blocks.
+        n_threads : int
+            Number of blocks that are worked on at the same time. It does not change the results.
+        """
 
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows with these indices, which are few and sorted."""
@@ -68,6 +90,12 @@ class ArrayRows:
         """Yield successive blocks of rows with their position."""
         for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where].astype(self.dtype, copy=False)
+
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position."""
+        return map_in_order(function, self.blocks(n_outputs), columns, n_threads)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
@@ -90,6 +118,12 @@ class SparseRows:
         """Yield successive blocks of rows with their position."""
         for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where]
+
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position."""
+        return map_in_order(function, self.blocks(n_outputs), columns, n_threads)
 
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows with these indices, which are few and sorted."""
@@ -115,10 +149,20 @@ class FileRows:
                 f"allow at least {needed:,} bytes"
             )
 
-    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield successive blocks of rows with their position."""
-        for where in slices(self.shape, self.dtype, n_outputs):
-            yield where, self.file.read(where).astype(self.dtype, copy=False)
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position.
+
+        A thread reads the next blocks meanwhile, from the top of the file to its end.
+        """
+        blocks = ((where, where) for where in slices(self.shape, self.dtype, n_outputs))
+        with ThreadPoolExecutor(1) as reader:
+            read = in_order(reader, self._read, blocks, ahead=choices.BLOCKS_READ_AHEAD)
+            yield from map_in_order(function, read, columns, n_threads)
+
+    def _read(self, where: slice) -> NDArray[Any]:
+        return self.file.read(where).astype(self.dtype, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
@@ -151,3 +195,41 @@ def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iter
     step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+def map_in_order(
+    function: Callable[..., Result],
+    blocks: Iterable[tuple[slice, Any]],
+    columns: tuple[NDArray[Any], ...],
+    n_threads: int,
+) -> Iterator[tuple[slice, Result]]:
+    """Yield ``function(block, *parts)`` for blocks and the parts of columns that belong to them, in their order."""
+
+    def apply(arguments: tuple[Any, ...]) -> Result:
+        return function(*arguments)
+
+    tasks = ((where, (block, *(column[where] for column in columns))) for where, block in blocks)
+    if n_threads == 1:
+        yield from ((where, apply(arguments)) for where, arguments in tasks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from in_order(pool, apply, tasks, ahead=n_threads)
+
+
+def in_order(
+    pool: ThreadPoolExecutor,
+    function: Callable[[Any], Result],
+    tasks: Iterable[tuple[slice, Any]],
+    *,
+    ahead: int,
+) -> Iterator[tuple[slice, Result]]:
+    """Yield each task's position and result, in the order of the tasks, while a few further ones are under way."""
+    waiting: deque[tuple[slice, Future[Result]]] = deque()
+    for where, argument in tasks:
+        waiting.append((where, pool.submit(function, argument)))
+        if len(waiting) > ahead:
+            first, result = waiting.popleft()
+            yield first, result.result()
+    while waiting:
+        first, result = waiting.popleft()
+        yield first, result.result()

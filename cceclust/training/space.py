@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -108,12 +108,13 @@ def project(
     axes = axes.astype(rows.dtype)
     matrix = np.empty((rows.shape[0], len(axes)), rows.dtype)
 
-    def project_block(block: tuple[slice, NDArray[Any]]) -> None:
-        where, originals = block
-        matrix[where] = ((originals - standardization.mean) / rows.dtype.type(standardization.scale)) @ axes.T
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for _ in pool.map(project_block, rows.blocks()):
-            pass
+    onto_axes = partial(project_block, standardization=standardization, axes=axes)
+    for where, projected in rows.map_blocks(onto_axes, n_threads=n_threads):
+        matrix[where] = projected
     done = Standardization(np.zeros(len(axes), rows.dtype), 1.0)
     return TrainingSpace(ArrayRows(matrix), done, standardization, axes)
+
+
+def project_block(block: NDArray[Any], *, standardization: Standardization, axes: NDArray[Any]) -> NDArray[Any]:
+    """Return the standardised rows of a block along some axes."""
+    return np.asarray(((block - standardization.mean) / block.dtype.type(standardization.scale)) @ axes.T)

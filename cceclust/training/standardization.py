@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cceclust.errors import InputError
 from cceclust.training.kernels import add_moments
 from cceclust.training.rows import Rows
 
-__all__ = ["Standardization", "fold", "measure"]
+__all__ = ["Standardization", "block_moments", "fold", "measure", "rows_not_finite"]
 
 # A column whose deviation is a smaller fraction of its mean counts as constant.
 ROUNDING = 1e-7
@@ -51,14 +52,9 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     # Subtracting a row first keeps the digits of data far from the origin.
     first = rows.take(np.array([np.argmax(sample_weight > 0)]))
     shift = np.zeros(n_features) if sparse.issparse(first) else np.asarray(first[0], np.float64)
-    for where, block in rows.blocks():
-        weights = sample_weight[where]
-        if sparse.issparse(block):
-            wide = block.astype(np.float64)
-            sums += wide.T @ weights
-            squares += wide.multiply(wide).T @ weights
-        else:
-            add_moments(block, weights, shift, sums, squares)
+    for _, (added, added_squares) in rows.map_blocks(partial(block_moments, shift=shift), sample_weight):
+        sums += added
+        squares += added_squares
     if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
         refuse_what_is_not_finite(rows)
     if not standardize:
@@ -74,15 +70,31 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     return Standardization(mean.astype(rows.dtype), scale or 1.0, np.sqrt(variance))
 
 
+def block_moments(
+    block: Any, weights: NDArray[Any], *, shift: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weighted column sums of ``x − shift`` and of its square, for a block of rows."""
+    if sparse.issparse(block):
+        wide = block.astype(np.float64)
+        return wide.T @ weights, wide.multiply(wide).T @ weights
+    sums, squares = np.zeros(block.shape[1]), np.zeros(block.shape[1])
+    add_moments(block, weights, shift, sums, squares)
+    return sums, squares
+
+
+def rows_not_finite(block: Any) -> NDArray[np.bool_]:
+    """Tell for each row of a block whether it contains NaN or infinity."""
+    if not sparse.issparse(block):
+        return np.asarray(~np.isfinite(block).all(axis=1))
+    bad, entries = np.zeros(block.shape[0], bool), block.tocoo()
+    bad[entries.row[~np.isfinite(entries.data)]] = True
+    return bad
+
+
 def refuse_what_is_not_finite(rows: Rows) -> None:
     """Raise with the number of rows that contain NaN or infinity, and the first of them."""
     count, first = 0, -1
-    for where, block in rows.blocks():
-        if sparse.issparse(block):
-            bad = np.zeros(block.shape[0], bool)
-            bad[block.tocoo().row[~np.isfinite(block.tocoo().data)]] = True
-        else:
-            bad = ~np.isfinite(block).all(axis=1)
+    for where, bad in rows.map_blocks(rows_not_finite):
         if bad.any() and first < 0:
             first = where.start + int(np.argmax(bad))
         count += int(bad.sum())

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from scipy import sparse
 
 from cceclust.errors import InputError
@@ -70,6 +72,71 @@ def test_blocks_are_bounded_and_cover_everything(monkeypatch: pytest.MonkeyPatch
     assert [start for start, _ in pieces] == [0, 12, 24, 36, 48]
     np.testing.assert_array_equal(np.concatenate([block for _, block in pieces]), numbers())
     assert max(len(block) for _, block in in_memory(numbers()).blocks(n_outputs=16)) == 3
+
+
+def row_sums(block: Any, factors: Any) -> Any:
+    return factors * np.asarray(block.sum(axis=1)).ravel()
+
+
+def kinds_of_rows(tmp_path: Path, matrix: Any) -> dict[str, Any]:
+    write_features(tmp_path / "x.h5", matrix)
+    files = {"h5": open_features(tmp_path / "x.h5")}
+    np.save(tmp_path / "x.npy", matrix)
+    files["npy"] = open_features(tmp_path / "x.npy")
+    save_file({"features": matrix}, tmp_path / "x.safetensors")
+    files["safetensors"] = open_features(tmp_path / "x.safetensors")
+    of_files = {name: FileRows(file, memory=1000 * 16) for name, file in files.items()}
+    return {"array": in_memory(matrix), "sparse": in_memory(sparse.csr_matrix(matrix)), **of_files}
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", ["array", "sparse", "h5", "npy", "safetensors"])
+def test_results_of_blocks_come_in_the_order_of_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_threads: int
+) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 16)
+    matrix, factors = numbers(100), np.arange(100) % 3
+    rows = kinds_of_rows(tmp_path, matrix)[kind]
+    found = list(rows.map_blocks(row_sums, factors, n_threads=n_threads))
+    assert [where.start for where, _ in found] == list(range(0, 100, 7))
+    np.testing.assert_array_equal(np.concatenate([result for _, result in found]), factors * matrix.sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "h5"])
+def test_blocks_are_smaller_where_results_are_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 12 * 16)
+    rows = kinds_of_rows(tmp_path, numbers())[kind]
+    assert {result for _, result in rows.map_blocks(block_length, n_outputs=16)} == {3, 2}
+
+
+def block_length(block: Any) -> int:
+    return int(block.shape[0])
+
+
+def test_a_file_is_read_ahead_but_only_a_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 16)
+    rows = kinds_of_rows(tmp_path, numbers())["h5"]
+    starts: list[int] = []
+    read = rows.file.read
+    monkeypatch.setattr(rows.file, "read", lambda where: (starts.append(where.start), read(where))[1])
+    results = rows.map_blocks(block_length)
+    next(results)
+    time.sleep(0.2)
+    assert starts == [0, 1, 2]
+    results.close()
+
+
+def test_an_error_in_the_reading_thread_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = kinds_of_rows(tmp_path, numbers())["h5"]
+
+    def fail(_: slice) -> Any:
+        raise OSError("no such chunk")
+
+    monkeypatch.setattr(rows.file, "read", fail)
+    with pytest.raises(OSError, match="no such chunk"):
+        list(rows.map_blocks(block_length))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
