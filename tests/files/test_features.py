@@ -283,7 +283,7 @@ class TestBadFiles:
     def test_unknown_ending(self, tmp_path: Path) -> None:
         (tmp_path / "x.xlsx").write_text("x")
         with pytest.raises(FileContentError, match=r"end in '.xlsx'; expected one of .h5, .hdf5, .h5ad, .npy"):
-            open_features(tmp_path / "x.parquet")
+            open_features(tmp_path / "x.xlsx")
 
     @pytest.mark.parametrize("name", SAVERS)
     @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -106,12 +105,12 @@ def test_nothing_found(tmp_path: Path) -> None:
 
 
 def test_all_files_are_closed(shards: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     open_features(shards).close()
     write_features(shards / "d.h5", MATRIX[:, :3])
     with pytest.raises(FileContentError):
         open_features(shards)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize(

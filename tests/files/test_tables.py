@@ -226,7 +226,7 @@ class TestArrow:
         pa.parquet.write_table(pa.table({"a": [1], "s": [{"x": 1}]}), tmp_path / "x.parquet")
         with pytest.raises(FileContentError, match="column 's' holds"):
             open_features(tmp_path / "x.parquet")
-        with pytest.raises(FileContentError, match="'s' .* cannot be kept"):
+        with pytest.raises(FileContentError, match=r"'s' .* cannot be kept"):
             open_features(tmp_path / "x.parquet", keep=["s"])
         with open_features(tmp_path / "x.parquet", dataset="a") as features:
             assert features.shape == (1, 1)
