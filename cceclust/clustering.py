@@ -39,7 +39,7 @@ from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
-from cceclust.training.rows import ArrayRows, FileRows, Rows, in_memory
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
 from cceclust.version import __version__
@@ -181,7 +181,7 @@ def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, pa
 
 def fit_kmeans(estimator: KMeans, rows: Rows) -> tuple[KSearch | None, Prediction]:
     """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
-    if not isinstance(rows, ArrayRows):
+    if not isinstance(rows, ArrayRows | SparseRows):
         raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
     measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
     _, candidates = as_candidates(estimator.n_clusters)
@@ -418,7 +418,8 @@ def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None =
     budget = half_of_the_memory() if memory is None else memory
     n_samples, n_features = features.shape
     loaded_bytes = n_samples * n_features * (8 if features.dtype == np.float64 else 4)
-    if loaded_bytes <= budget:
+    # Sparse features are in memory already, and smaller than this.
+    if features.is_sparse or loaded_bytes <= budget:
         return in_memory(features.array())
     return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
 

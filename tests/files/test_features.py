@@ -163,8 +163,12 @@ class TestAnnData:
             file["obs/cell_type/categories"] = ["B", "T"]
             file["obs/cell_type/codes"] = np.where(np.arange(57) == 5, -1, np.arange(57) % 2).astype(np.int8)
             sparse = file.create_group("X")
-            sparse.attrs["shape"] = (57, 1000)
+            sparse.attrs.update({"encoding-type": "csr_matrix", "shape": (57, 1000)})
             sparse["indptr"] = np.zeros(58, np.int64)
+            sparse["indices"], sparse["data"] = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            file["obs/barcode"] = [f"cell {row}" for row in range(57)]
+            file["obs"].attrs["_index"] = "barcode"
+            file["varm/PCs"] = np.zeros((1000, 5))
         return path
 
     def test_embedding_and_categories(self, cells: Path) -> None:
@@ -174,13 +178,28 @@ class TestAnnData:
             assert features.labels[:6].tolist() == ["B", "T", "B", "T", "B", ""]
 
     def test_choice_is_left_to_the_user(self, cells: Path) -> None:
-        complaint = r"several matrices; choose one with --dataset: obsm/X_pca \(57, 5\) float32, obsm/X_umap"
+        complaint = (
+            r"several matrices; choose one with --dataset: X \(57, 1000\) a sparse matrix of float32, obsm/X_pca"
+        )
         with pytest.raises(FileContentError, match=complaint):
             open_features(cells)
 
-    def test_sparse_matrix_is_named(self, cells: Path) -> None:
-        with pytest.raises(FileContentError, match="dataset 'X' holds a sparse matrix; expected numbers"):
-            open_features(cells, dataset="X")
+    def test_sparse_matrix(self, cells: Path) -> None:
+        with open_features(cells, dataset="X") as features:
+            assert features.shape == (57, 1000)
+            assert features.array().nnz == 0
+
+    def test_names_of_the_observations(self, cells: Path) -> None:
+        for dataset in ("X", "obsm/X_pca"):
+            with open_features(cells, dataset=dataset, keep=["obs/cell_type"]) as features:
+                assert features.names is not None
+                assert features.names[56] == "cell 56"
+                assert features.kept["obs/cell_type"][1] == "T"
+        with open_features(cells, dataset="varm/PCs") as features:
+            assert features.names is None
+        with open_features(cells, dataset="X", names_dataset="obs/cell_type") as features:
+            assert features.names is not None
+            assert features.names[1] == "T"
 
 
 class TestNeighbors:
@@ -230,7 +249,7 @@ class TestBadFiles:
             open_features(small_features / "x.h5")
 
     def test_directory(self, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="is a directory; expected a file"):
+        with pytest.raises(FileError, match="is a folder without feature files"):
             open_features(tmp_path)
 
     def test_device(self) -> None:
@@ -259,9 +278,9 @@ class TestBadFiles:
             open_features(tmp_path / name)
 
     def test_unknown_ending(self, tmp_path: Path) -> None:
-        (tmp_path / "x.parquet").write_text("x")
-        with pytest.raises(FileContentError, match=r"end in '.parquet'; expected one of .h5, .hdf5, .h5ad, .npy"):
-            open_features(tmp_path / "x.parquet")
+        (tmp_path / "x.xlsx").write_text("x")
+        with pytest.raises(FileContentError, match=r"end in '.xlsx'; expected one of .h5, .hdf5, .h5ad, .npy"):
+            open_features(tmp_path / "x.xlsx")
 
     @pytest.mark.parametrize("name", SAVERS)
     @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
