@@ -73,7 +73,12 @@ class Prediction:
 
 
 def predict_rows(
-    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, sample_weight: NDArray[Any] | None = None
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    rows: Rows,
+    *,
+    sample_weight: NDArray[Any] | None = None,
+    n_threads: int = 1,
 ) -> Prediction:
     """Predict all rows in one pass; given the weight of each row, also find the mean of each cluster.
 
@@ -88,7 +93,8 @@ def predict_rows(
     # Weights that sum to 1 keep sums of the largest numbers finite.
     columns = [] if sample_weight is None else [sample_weight / sample_weight.sum(dtype=np.float64)]
     with threadpool_limits(1, user_api="blas"):
-        results = rows.map_blocks(head_on_blocks(predict_block, coef, intercept), *columns, n_outputs=len(coef))
+        predict = head_on_blocks(predict_block, coef, intercept)
+        results = rows.map_blocks(predict, *columns, n_outputs=len(coef), n_threads=n_threads)
         for where, (block_labels, block_probabilities, is_finite, *block_sums) in results:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
