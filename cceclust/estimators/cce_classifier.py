@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.files import Model
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import EpochReport
@@ -76,7 +78,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     classes_ : ndarray of shape (n_classes + n_extra_clusters,)
         Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
         numbers, or "extra 1", "extra 2", … where labels are strings.
-    coef_, intercept_, prediction_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
+    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
 weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, feature_names_in_
         As in :class:`cceclust.CCEClusterer`.
 
@@ -100,6 +102,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
     >>> classifier.score(X, truth) > 0.85
     True
     """
+
+    _method = "cce"
+    _names_classes = True
 
     def __init__(
         self,
@@ -165,8 +170,8 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
-            Features. float32 and float64 are used as they are, without a copy. Of a
-            :class:`cceclust.training.rows.FileRows`, the labelled rows must fit into the allowed memory.
+            Features. float32 and float64 are used as they are, without a copy. A
+            :class:`cceclust.training.rows.FileRows` need not fit into memory.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
             for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
@@ -182,23 +187,26 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         -------
         self
         """
-        rows = self._as_rows_with_labels(X, y, reset=True)
+        if y is None:
+            self._refuse_no_labels(X, reset=True)
+        rows = self._as_rows(X, reset=True)
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
         supervision, classes = self._supervision(
             given.with_weight_in_every_class(weights), rows, self_labeling=self_labeling
         )
-        fit = fit_heads(
-            rows,
-            FitSettings.of(self, len(classes)),
-            self.make_objective if self_labeling else None,
-            sample_weight=weights,
-            seed=draw_seed(self.random_state),
-            neighbors=neighbors,
-            supervision=supervision,
-            on_epoch=progress_for(on_epoch, self.verbose),
-        )
+        with epoch_progress(on_epoch, self.verbose) as report:
+            fit = fit_heads(
+                rows,
+                FitSettings.of(self, len(classes)),
+                self._make_objective if self_labeling else None,
+                sample_weight=weights,
+                seed=draw_seed(self.random_state),
+                neighbors=neighbors,
+                supervision=supervision,
+                on_epoch=report,
+            )
         self._keep(fit)
         self.classes_ = classes
         warn_of(fit.problems if self_labeling else [])
@@ -228,7 +236,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self
         """
         is_first = not hasattr(self, "coef_")
-        rows = self._as_rows_with_labels(X, y, reset=is_first)
+        if y is None:
+            self._refuse_no_labels(X, reset=is_first)
+        rows = self._as_piece(X, reset=is_first)
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         if not is_first:
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
@@ -242,20 +252,14 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             raise InputError("no row of this piece has a label and self_labeling=False: there is nothing to learn")
         settings = FitSettings.of(self, len(names))
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights, supervision=learned)
-        objective = self.make_objective if self_labeling else None
+        objective = self._make_objective if self_labeling else None
         best = pieces.train_on(rows, settings, objective, sample_weight=weights, supervision=learned)
         self._keep_piece(pieces, best)
         self.classes_ = names
         return self
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
-        """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels."""
         solvers = [
             EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans
@@ -293,11 +297,13 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         codes = self._logits(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def _as_rows_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
-        """Check X as scikit-learn does, and that there are labels."""
-        if y is None:
-            validate_data(self, X, y, accept_sparse="csr", reset=reset)
-        return self._as_rows(X, reset=reset)
+    def _refuse_no_labels(self, X: Any, *, reset: bool) -> None:
+        """Raise as scikit-learn does where there are no labels."""
+        validate_data(self, X, None, accept_sparse="csr", reset=reset)
+
+    def _take(self, model: Model, path: Path) -> None:
+        super()._take(model, path)
+        self.classes_ = np.array(model.parameters["classes"])
 
     def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
         """Check the parameters that concern labels, and the labels."""

@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-__all__ = ["by_ending", "listed", "naming", "reading", "refuse_bomb", "refuse_what_is_no_file"]
+__all__ = [
+    "by_ending",
+    "listed",
+    "naming",
+    "reading",
+    "refuse_bomb",
+    "refuse_what_is_no_file",
+    "refuse_what_is_not_there",
+]
 
 Choice = TypeVar("Choice")
 
@@ -26,6 +34,16 @@ def by_ending(
     if ending not in choices:
         raise error(f"{path}: cannot {what} files that end in {ending!r}; expected one of {', '.join(choices)}")
     return choices[ending]
+
+
+def refuse_what_is_not_there(path: Path) -> None:
+    """Raise a clear error if there is neither a file nor a folder; cheap enough to be the first check of all."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def refuse_what_is_no_file(path: Path) -> None:
@@ -68,9 +86,9 @@ def naming(part: str, what: str) -> Iterator[None]:
         raise FileContentError(f"{part} is damaged or not {what} ({error or type(error).__name__})") from error
 
 
-def refuse_bomb(path: Path, name: str, n_bytes: int) -> None:
+def refuse_bomb(path: Path, name: str, n_bytes: int, *, file_bytes: int | None = None) -> None:
     """Raise if an array is far larger than the file that holds it, before it fills the memory."""
-    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * path.stat().st_size)
+    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * (path.stat().st_size if file_bytes is None else file_bytes))
     if n_bytes > limit:
         raise FileContentError(
             f"{path} is refused: {name} would take {n_bytes:,} bytes, over {MOST_GROWTH} times the size of the file"

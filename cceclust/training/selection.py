@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
+from cceclust.scoring import adjusted_rand_of_counts
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import FileRows, Rows, in_memory
+from cceclust.training.rows import Rows, in_memory
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
@@ -74,7 +75,6 @@ def evaluate(
     n_restarts, n_clusters, _ = coef.shape
     wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
-    # Only the rows that are looked at are read, some at a time: a file need not be gone through once more.
     for start in range(0, len(wanted), choices.EVALUATION_PIECE):
         piece = in_memory(rows.take(wanted[start : start + choices.EVALUATION_PIECE]))
         for where, block in stack_probabilities(coef, intercept, piece):
@@ -107,8 +107,6 @@ def rows_to_evaluate(
         max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
         choices.EVALUATION_ROWS,
     )
-    if isinstance(rows, FileRows):
-        affordable = min(affordable, rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE)
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted
@@ -130,17 +128,9 @@ def mean_pairwise_ari(labels: NDArray[np.intp], n_clusters: int) -> float | None
 
 
 def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_clusters: int) -> float:
-    """Return the adjusted Rand index from counts: many times faster than a general function that must sort labels."""
-
-    def pairs(counts: NDArray[np.intp]) -> float:
-        return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
-
+    """Return the adjusted Rand index of labels from 0: faster than a general function that must sort labels."""
     cells = one * n_clusters + other
     # With very many clusters, the table would be larger than the labels and nearly empty.
     is_small = n_clusters**2 <= max(len(one), 1000)
-    together = pairs(np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1])
-    in_one, in_other = pairs(np.bincount(one)), pairs(np.bincount(other))
-    everything = pairs(np.array([len(one)]))
-    expected = in_one * in_other / everything if everything else 0.0
-    highest = (in_one + in_other) / 2
-    return 1.0 if highest == expected else (together - expected) / (highest - expected)
+    counts = np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1]
+    return adjusted_rand_of_counts(counts, np.bincount(one), np.bincount(other))
