@@ -1,7 +1,8 @@
 """Finding the number of clusters: the search of this tool beside others, on labelled data and on noise.
 
-Every method gets the same rows, at most 3,000 of each set. Noise has one cluster. Methods that are not installed
-(Leiden needs leidenalg, EVoC needs evoc) are left out.
+Every method gets the same rows, at most 3,000 of each set. Noise has one cluster. Each file is also searched with half
+of its classes, and with class c cut to 0.75^c of the largest. This tool's search is run with three seeds. Methods that
+are not installed (Leiden needs leidenalg, EVoC needs evoc) are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from choosing import long_tail
 from numpy.typing import NDArray
 from sklearn import datasets
 from sklearn.cluster import HDBSCAN, KMeans
@@ -35,7 +37,8 @@ MOST_ROWS = 3000
 GRID = (*range(2, 16), 18, 20, 22, 25, 28, 32, 36, 40, 45, 50, 55, 60, 65, 70, 80)
 # They, and HDBSCAN, get at most this many principal components, for the time they take.
 COMPONENTS = 30
-WITH_ALL_FEATURES = ("cceclust", "Leiden", "EVoC")
+OURS = {"cceclust": 0, "seed 1": 1, "seed 2": 2}
+WITH_ALL_FEATURES = (*OURS, "Leiden", "EVoC")
 
 
 def blobs(
@@ -63,7 +66,7 @@ def noise(kind: str, n_rows: int, dimensions: int, seed: int) -> Labelled:
     return generator.normal(size=(n_rows, dimensions)) * widths, 1
 
 
-def some_classes(rows: NDArray[Any], labels: NDArray[Any], classes: Sequence[int]) -> Labelled:
+def some_classes(rows: NDArray[Any], labels: NDArray[Any], classes: Any) -> Labelled:
     """Return the rows of some classes."""
     return rows[np.isin(labels, classes)], len(classes)
 
@@ -96,9 +99,28 @@ def small_sets(seed: int) -> dict[str, Callable[[], Labelled]]:
     }
 
 
-def by_this_tool(rows: NDArray[Any]) -> int:
+def sets_of(path: Path) -> dict[str, Callable[[], Labelled]]:
+    """Return a labelled file whole, with half of its classes, and with classes of unequal size."""
+
+    def whole() -> Labelled:
+        rows, labels = read_labelled(path)
+        return rows, len(np.unique(labels))
+
+    def half() -> Labelled:
+        rows, labels = read_labelled(path)
+        classes = np.unique(labels)
+        return some_classes(rows, labels, np.random.default_rng(0).choice(classes, len(classes) // 2, replace=False))
+
+    def unequal() -> Labelled:
+        rows, labels = long_tail(*read_labelled(path))
+        return rows, len(np.unique(labels))
+
+    return {path.stem: whole, f"{path.stem}, half of the classes": half, f"{path.stem}, unequal classes": unequal}
+
+
+def by_this_tool(seed: int) -> Callable[[NDArray[Any]], int]:
     """Search all numbers up to a hundred."""
-    return search_rows(in_memory(rows)).chosen
+    return lambda rows: search_rows(in_memory(rows), seed=seed).chosen
 
 
 def by_silhouette(rows: NDArray[Any]) -> int:
@@ -170,7 +192,7 @@ def possible(rows: NDArray[Any]) -> list[int]:
 
 
 METHODS: dict[str, Callable[[NDArray[Any]], int]] = {
-    "cceclust": by_this_tool,
+    **{name: by_this_tool(seed) for name, seed in OURS.items()},
     "silhouette": by_silhouette,
     "gap": by_gap,
     "BIC": by_bic,
@@ -258,12 +280,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seed", type=int, default=10, help="where blobs lie")
     arguments = parser.parse_args()
-
-    def load(path: Path) -> Labelled:
-        features, labels = read_labelled(path)
-        return features, len(np.unique(labels))
-
-    files = {path.stem: (lambda path=path: load(path)) for path in arguments.files}
+    files = {name: load for path in arguments.files for name, load in sets_of(path).items()}
     print_choices(choose({**files, **small_sets(arguments.seed)}, arguments.methods))
 
 
