@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json, task_progress
+from cceclust.cli.console import print_json, show_phases, task_progress
 from cceclust.cli.options import (
     LARGEST_COUNT,
     LARGEST_SEED,
@@ -274,11 +274,6 @@ def fit(
         n_clusters=n_clusters,
     )
     with task_progress(quiet=quiet or as_json) as bar:
-        task = bar.add_task("Clustering", total=None, detail="")
-
-        def on_epoch(done: Any) -> None:
-            bar.update(task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}")
-
         clusters, written = fit_file(
             features,
             n_clusters,
@@ -293,7 +288,7 @@ def fit(
             labels=labels,
             soft_labels=soft_labels,
             memory=memory,
-            on_epoch=on_epoch,
+            on_progress=show_phases(bar),
             random_state=seed,
             **parameters,
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json
+from cceclust.cli.console import print_json, show_phases, task_progress
 from cceclust.cli.options import (
     OUTPUT_PANEL,
     DatasetOption,
@@ -67,9 +67,16 @@ def predict(
     else:
         from cceclust.clustering import predict_file
 
-        clusters, written = predict_file(
-            model, features, dataset=dataset, labels_dataset=labels_dataset, memory=memory, **output
-        )
+        with task_progress(quiet=quiet or as_json) as bar:
+            clusters, written = predict_file(
+                model,
+                features,
+                dataset=dataset,
+                labels_dataset=labels_dataset,
+                memory=memory,
+                on_progress=show_phases(bar),
+                **output,
+            )
     summary = summarize(clusters, [written])
     if as_json:
         print_json(summary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,10 +15,10 @@ from cceclust.estimators.given_labels import GivenLabels, read_labels
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective, SelfLabeling
+from cceclust.training.progress import OnProgress
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights, check_count, check_positive
@@ -158,7 +158,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         y: Any,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
-        on_epoch: Callable[[EpochReport], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Self:
         """Fit to labelled and unlabelled rows.
 
@@ -175,8 +175,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             Weight of each row.
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
-        on_epoch : callable, optional
-            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+        on_progress : callable, optional
+            Called with a :class:`cceclust.training.progress.Progress` from time to time: the phase of the fit, and how
+            much of it is done.
 
         Returns
         -------
@@ -199,7 +200,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             seed=draw_seed(self.random_state),
             neighbors=neighbors,
             supervision=supervision,
-            on_epoch=progress_for(on_epoch, self.verbose),
+            on_progress=progress_for(on_progress, self.verbose),
         )
         self._keep(fit)
         self.classes_ = classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,9 +16,9 @@ from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
 from cceclust.training.candidates import HeadPlan, modularity_of_rows
 from cceclust.training.diagnosis import predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
+from cceclust.training.progress import OnProgress
 from cceclust.training.robustness import scaled_columns
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
@@ -65,7 +65,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
-        on_epoch: Callable[[EpochReport], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Self:
         """Cluster the rows of X.
 
@@ -81,8 +81,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, from :func:`cceclust.nearest_neighbors` or
             :func:`sklearn.neighbors.kneighbors_graph`; then no search is made. MIGD cannot use them.
-        on_epoch : callable, optional
-            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+        on_progress : callable, optional
+            Called with a :class:`cceclust.training.progress.Progress` from time to time: the phase of the fit, and how
+            much of it is done.
 
         Returns
         -------
@@ -99,7 +100,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
             seed=draw_seed(self.random_state),
             neighbors=neighbors,
-            on_epoch=progress_for(on_epoch, self.verbose),
+            on_progress=progress_for(on_progress, self.verbose),
         )
         self._keep(fit)
         self.labels_, self.probabilities_ = fit.prediction.labels, fit.prediction.probabilities

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import Fit
 from cceclust.training.heads import row_logits
 from cceclust.training.pieces import PieceTrainer
+from cceclust.training.progress import OnProgress, Progress, silent
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
@@ -142,11 +141,12 @@ def warn_of(problems: list[str]) -> None:
         warnings.warn(problem, ClusteringWarning, stacklevel=3)
 
 
-def progress_for(on_epoch: Callable[[EpochReport], None] | None, verbose: int) -> Callable[[EpochReport], None] | None:
-    """Return the function to call after each epoch: the given one, or one that prints a line to stderr if `verbose`."""
-    return on_epoch or (print_epoch if verbose else None)
+def progress_for(on_progress: OnProgress | None, verbose: int) -> OnProgress:
+    """Return what to call during a fit: the given function, or one that prints a line for each epoch if `verbose`."""
+    return on_progress or (print_epoch if verbose else silent)
 
 
-def print_epoch(report: EpochReport) -> None:
-    """Print the progress of a verbose fit."""
-    print(f"epoch {report.epoch}/{report.max_epochs}: lowest loss {report.losses.min():.6f}", file=sys.stderr)
+def print_epoch(progress: Progress) -> None:
+    """Print the progress of a verbose fit to stderr."""
+    if progress.phase == "Training" and progress.done:
+        print(f"epoch {progress.done}/{progress.total}: lowest {progress.detail}", file=sys.stderr)

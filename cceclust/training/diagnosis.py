@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.heads import block_logits, head_on_blocks
+from cceclust.training.progress import OnProgress, counting_rows, silent
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -68,7 +69,14 @@ class Prediction:
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
 
 
-def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1) -> Prediction:
+def predict_rows(
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    rows: Rows,
+    *,
+    n_threads: int = 1,
+    on_progress: OnProgress = silent,
+) -> Prediction:
     """Predict all rows in one pass.
 
     Raises
@@ -81,7 +89,8 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_t
     with threadpool_limits(1, user_api="blas"):
         predict = head_on_blocks(predict_block, coef, intercept)
         results = rows.map_blocks(predict, n_outputs=len(coef), n_threads=n_threads)
-        for where, (block_labels, block_probabilities, is_finite) in results:
+        counted = counting_rows(results, "Predicting rows", rows.shape[0], on_progress)
+        for where, (block_labels, block_probabilities, is_finite) in counted:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
