@@ -1,4 +1,4 @@
-"""Feature files: one matrix with a row for each sample, in any of several formats, behind one interface.
+"""Feature files: one matrix with a row for each sample, in one file or several, behind one interface.
 
 The contract of our own format (``.h5``) is in ``docs/files.md``.
 """
@@ -6,7 +6,7 @@ The contract of our own format (``.h5``) is in ``docs/files.md``.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -15,29 +15,32 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
 from cceclust.files.hdf5 import refuse_chunk_bombs, write_column, writing_hdf5
 from cceclust.files.provenance import check_stamp, is_stamped, stamp
 from cceclust.files.reading import by_ending, naming, refuse_bomb, refuse_what_is_no_file
+from cceclust.files.shards import StackedRows, common_attributes, files_meant, stacked_columns
 from cceclust.files.stored import (
+    ARRAY_FILES,
     StoredFile,
     choose_matrix,
     contents,
     load_column,
     load_neighbors,
+    load_row_names,
     refuse_names_in_npy,
     stored_file,
 )
+from cceclust.files.table_features import choose_columns
+from cceclust.files.tables import STDIN, TABLE_FILES
 
 __all__ = ["FeatureFile", "check_features_name", "open_features", "write_features"]
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
-# Buffers are mixed from at least this many places of the file, so that a file sorted by class does not yield
-# batches of one class.
-RUNS_IN_MEMORY = 16
 
 
 class FeatureFile:
@@ -55,6 +58,12 @@ class FeatureFile:
         True labels, integers or strings, if the file has them.
     paths : ndarray of shape (n_samples,) or None
         The source of each row, if the file has it.
+    names : ndarray of shape (n_samples,) or None
+        The name of each row, if the file has one.
+    kept : dict of str to ndarray of shape (n_samples,)
+        Other columns of the file that are to be kept with the clusters.
+    columns : list of str or None
+        The names of the features, if they are the columns of a table.
     neighbors : ndarray of shape (n_samples, n_neighbors) or None
         Nearest neighbours of each row, if the file has them for this matrix.
     attributes : dict
@@ -69,6 +78,9 @@ class FeatureFile:
         *,
         labels: NDArray[Any] | None = None,
         paths: NDArray[Any] | None = None,
+        names: NDArray[Any] | None = None,
+        kept: Mapping[str, NDArray[Any]] | None = None,
+        columns: list[str] | None = None,
         neighbors: NDArray[Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
@@ -76,6 +88,9 @@ class FeatureFile:
         self.dataset = dataset
         self.labels = labels
         self.paths = paths
+        self.names = names
+        self.kept = dict(kept or {})
+        self.columns = columns
         self._neighbors = neighbors
         self.attributes = dict(attributes or {})
         self._matrix = matrix
@@ -91,8 +106,8 @@ class FeatureFile:
             raise FileContentError(f"{where} is empty: its shape is {shape}")
         if isinstance(self._matrix, h5py.Dataset):
             refuse_chunk_bombs(self._matrix)
-        for name in ("labels", "paths"):
-            column = getattr(self, name)
+        columns = {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}
+        for name, column in columns.items():
             if column is None:
                 continue
             if column.ndim != 1:
@@ -144,11 +159,20 @@ class FeatureFile:
         return dtype
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether :meth:`array` returns a sparse matrix."""
+        return sparse.issparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Number of successive rows that the file stores, and reads, as one."""
+        chunks = getattr(self._matrix, "chunks", None)
+        return min(int(chunks[0]), self.n_samples) if chunks else 1
+
+    @property
     def block_rows(self) -> int:
         """Number of successive rows that are cheap to read at once: whole chunks, about 1 MiB."""
-        chunks = getattr(self._matrix, "chunks", None)
-        chunk_rows = min(int(chunks[0]), self.n_samples) if chunks else 1
-        return chunk_rows * max(1, CHUNK_BYTES // (chunk_rows * self.n_features * self.dtype.itemsize))
+        return self.chunk_rows * max(1, CHUNK_BYTES // (self.chunk_rows * self.n_features * self.dtype.itemsize))
 
     def __len__(self) -> int:
         return self.n_samples
@@ -168,24 +192,33 @@ class FeatureFile:
         """Close the file."""
         self._close()
 
-    def array(self) -> NDArray[Any]:
-        """Return the whole matrix; ``.npy`` and ``.safetensors`` stay memory-mapped."""
-        return self._matrix if isinstance(self._matrix, np.ndarray) else self.read(slice(None))
+    def array(self) -> Any:
+        """Return the whole matrix; ``.npy`` and ``.safetensors`` stay memory-mapped, sparse matrices sparse (CSR)."""
+        if isinstance(self._matrix, StackedRows):
+            return self._matrix.whole()
+        is_loaded = isinstance(self._matrix, np.ndarray) or self.is_sparse
+        return self._matrix if is_loaded else self.read(slice(None))
 
     def read(self, rows: slice | ArrayLike) -> NDArray[Any]:
-        """Return the rows of a slice or of an array of indices (negative ones count from the end), in that order."""
+        """Return the rows of a slice or of an array of indices (negative ones count from the end), in that order.
+
+        Rows of a sparse matrix are made dense.
+        """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_samples)
             if step == 1:
                 return self._read_run(start, stop)
             rows = np.arange(start, stop, step)
         indices = self._as_indices(rows)
-        return self._matrix[indices] if type(self._matrix) is np.ndarray else self._gather(indices)
+        if type(self._matrix) is np.ndarray:
+            return self._matrix[indices]
+        return self._matrix[indices].toarray() if sparse.issparse(self._matrix) else self._gather(indices)
 
     def _read_run(self, start: int, stop: int) -> NDArray[Any]:
         forget_mapped_pages(self._matrix)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
-            return np.asarray(self._matrix[start : max(start, stop)])
+            rows = self._matrix[start : max(start, stop)]
+            return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
     def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
         indices = np.asarray(rows)
@@ -214,40 +247,6 @@ class FeatureFile:
         for start in range(0, self.n_samples, step):
             yield start, self.read(slice(start, start + step))
 
-    def shuffled_buffers(
-        self, generator: np.random.Generator, *, rows_in_memory: int, dtype: np.dtype[Any]
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield buffers ``(indices, rows)`` of many rows, so that every row comes exactly once.
-
-        Each buffer consists of runs of successive rows from all over the file, in file order. Its memory is used
-        again for the next one.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Decides which runs share a buffer.
-        rows_in_memory : int
-            Maximum number of rows in a buffer.
-        dtype : dtype
-            Type of the rows that are yielded.
-        """
-        run = max(1, min(self.block_rows, rows_in_memory // RUNS_IN_MEMORY))
-        starts = generator.permutation(np.arange(0, self.n_samples, run))
-        runs_at_once = max(1, rows_in_memory // run)
-        memory = np.empty((min(runs_at_once * run, self.n_samples), self.n_features), dtype)
-        for first in range(0, len(starts), runs_at_once):
-            pieces = [np.arange(s, s + self._run_length(s, run)) for s in np.sort(starts[first : first + runs_at_once])]
-            indices = np.concatenate(pieces)
-            rows = memory[: len(indices)]
-            held = 0
-            for piece in pieces:
-                rows[held : held + len(piece)] = self._read_run(int(piece[0]), int(piece[-1]) + 1)
-                held += len(piece)
-            yield indices, rows
-
-    def _run_length(self, start: int, run: int) -> int:
-        return min(run, self.n_samples - int(start))
-
 
 def forget_mapped_pages(matrix: Any) -> None:
     """Release the pages of a memory map that were read before, so that a pass over a large file needs little memory."""
@@ -261,17 +260,35 @@ def is_index_of(indices: NDArray[Any], length: int) -> bool:
     return indices.dtype.kind in "iu" and (indices.size == 0 or bool(indices.min() >= 0 and indices.max() < length))
 
 
-def open_features(path: str | Path, *, dataset: str | None = None, labels_dataset: str | None = None) -> FeatureFile:
-    """Open a feature file: HDF5 (AnnData included), NumPy or safetensors.
+def open_features(
+    path: str | Path | Sequence[str | Path],
+    *,
+    dataset: str | None = None,
+    labels_dataset: str | None = None,
+    names_dataset: str | None = None,
+    keep: Sequence[str] = (),
+) -> FeatureFile:
+    """Open features: HDF5 (AnnData included), NumPy, SciPy, safetensors, tables; one file or several.
 
     Parameters
     ----------
-    path : str or Path
-        A ``.h5``, ``.hdf5``, ``.h5ad``, ``.npy``, ``.npz`` or ``.safetensors`` file.
+    path : str, Path or sequence of them
+        A ``.h5``, ``.hdf5``, ``.h5ad``, ``.npy``, ``.npz``, ``.safetensors``, ``.csv``, ``.tsv``, ``.parquet``,
+        ``.arrow`` or ``.feather`` file; ``-`` for comma-separated values on standard input. A folder, a pattern such as
+        ``features/*.h5`` or several files are one matrix, with the rows of the files in sorted order, or in the order
+        given.
     dataset : str, optional
-        Name of the matrix inside the file; by default ``features``, or the only matrix there is.
+        Name of the matrix inside the file; by default ``features``, or the only matrix there is. In a table: the name
+        of a column of lists, or the names of columns with commas between them; by default all columns that have no
+        other use.
     labels_dataset : str, optional
-        Name of the true labels inside the file; by default ``labels``, if it is there.
+        Name of the true labels inside the file; by default ``labels``, if it is there; in a table also ``label`` or
+        ``class``.
+    names_dataset : str, optional
+        Name of the row names inside the file; by default ``names``, the index of an AnnData file or, in a table, a
+        first column without a name, ``id``, ``name`` or ``index``, if it is there.
+    keep : sequence of str
+        Names of other columns inside the file to keep with the clusters. In a table they are no features.
 
     Returns
     -------
@@ -284,34 +301,85 @@ def open_features(path: str | Path, *, dataset: str | None = None, labels_datase
     ...     digits.shape, digits.read([0, 5]).shape
     ((1797, 64), (2, 64))
     """
-    path = Path(path)
+    given = Path(path) if isinstance(path, str | Path) else [Path(file) for file in path]
+    files = files_meant(given, (*ARRAY_FILES, *TABLE_FILES))
+    roles: dict[str, Any] = {
+        "dataset": dataset,
+        "labels_dataset": labels_dataset,
+        "names_dataset": names_dataset,
+        "keep": list(dict.fromkeys(keep)),
+    }
+    if files == [given]:
+        return open_one(files[0], **roles)
+    shown = given if isinstance(given, Path) else files[0].parent
+    with ExitStack() as stack:
+        parts = [stack.enter_context(open_one(file, **roles)) for file in files]
+        features = stacked(shown, parts)
+        features._close = stack.pop_all().close
+    return features
+
+
+def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
+    """Put feature files together to one matrix. What only some of them have is left out."""
+    columns = {name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")}
+    kept = {name: stacked_columns([part.kept[name] for part in parts]) for name in parts[0].kept}
+    return FeatureFile(
+        path,
+        parts[0].dataset,
+        StackedRows(parts),
+        **columns,
+        kept={name: column for name, column in kept.items() if column is not None},
+        columns=parts[0].columns,
+        attributes=common_attributes([part.attributes for part in parts]),
+    )
+
+
+def open_one(path: Path, **roles: Any) -> FeatureFile:
+    """Open one file of features."""
+    if path == STDIN or path.suffix.lower() in TABLE_FILES:
+        return FeatureFile(
+            Path("stdin") if path == STDIN else path, roles["dataset"] or "", **choose_columns(path, **roles)
+        )
     refuse_what_is_no_file(path)
-    refuse_names_in_npy(path, dataset, labels_dataset)
+    refuse_names_in_npy(path, roles["dataset"], roles["labels_dataset"], roles["names_dataset"], *roles["keep"])
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
         if is_stamped(file.attributes):
             check_stamp(file.attributes, "features", path)
             refuse_incomplete(file.attributes, path)
-        features = choose_arrays(path, file, dataset, labels_dataset)
-        if not isinstance(features._matrix, np.ndarray):
+        features = choose_arrays(path, file, **roles)
+        if isinstance(features._matrix, h5py.Dataset):
             # The rows are read later, from the open file.
             features._close = stack.pop_all().close
     return features
 
 
-def choose_arrays(path: Path, file: StoredFile, dataset: str | None, labels_dataset: str | None) -> FeatureFile:
-    """Choose features, labels, paths and neighbours among the arrays of a file."""
+def choose_arrays(
+    path: Path,
+    file: StoredFile,
+    dataset: str | None,
+    labels_dataset: str | None,
+    names_dataset: str | None,
+    keep: Sequence[str],
+) -> FeatureFile:
+    """Choose features, labels, paths, names and neighbours among the arrays of a file."""
     stored = file.arrays
     name = choose_matrix(path, stored, dataset)
-    if labels_dataset is not None and labels_dataset.strip("/") not in stored:
-        raise FileContentError(f"{path} has no dataset {labels_dataset!r} for labels; it has {contents(stored)}")
+    wanted = {"for labels": [labels_dataset], "for row names": [names_dataset], "to keep": keep}
+    for purpose, columns in wanted.items():
+        for column in columns:
+            if column is not None and column.strip("/") not in stored:
+                raise FileContentError(f"{path} has no dataset {column!r} {purpose}; it has {contents(stored)}")
     refuse_bomb(path, name, stored[name].n_bytes)
+    kept = {column: load_column(path, stored, column.strip("/")) for column in keep}
     return FeatureFile(
         path,
         name,
         stored[name].load(),
         labels=load_column(path, stored, (labels_dataset or "labels").strip("/")),
         paths=load_column(path, stored, "paths"),
+        names=load_row_names(path, stored, names_dataset, matrix=name),
+        kept={column: values for column, values in kept.items() if values is not None},
         neighbors=load_neighbors(path, stored, name),
         attributes=file.attributes,
     )
@@ -336,6 +404,7 @@ def write_features(
     *,
     labels: ArrayLike | None = None,
     paths: ArrayLike | None = None,
+    names: ArrayLike | None = None,
     skipped: ArrayLike | None = None,
     attributes: Mapping[str, Any] | None = None,
     compress: bool = False,
@@ -349,8 +418,8 @@ def write_features(
         The file to write; it must end in ``.h5`` or ``.hdf5``.
     features : array-like of shape (n_samples, n_features)
         float16, float32 or float64.
-    labels, paths : array-like of shape (n_samples,), optional
-        True labels (integers or strings), and the source of each row.
+    labels, paths, names : array-like of shape (n_samples,), optional
+        True labels (integers or strings), the source of each row, and its name.
     skipped : array-like of str, optional
         What has no row because it could not be read, and why; stored as a separate dataset if not empty.
     attributes : mapping of str to str, int, float or bool, optional
@@ -378,9 +447,8 @@ def write_features(
             f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix (n_samples, n_features) of "
             f"{', '.join(FLOAT_TYPES)}"
         )
-    columns = {
-        name: np.asarray(column) for name, column in (("labels", labels), ("paths", paths)) if column is not None
-    }
+    given = {"labels": labels, "paths": paths, "names": names}
+    columns = {name: np.asarray(column) for name, column in given.items() if column is not None}
     for name, column in columns.items():
         if column.shape != matrix.shape[:1]:
             raise InputError(f"{name} have shape {column.shape}; expected one for each row: {matrix.shape[:1]}")

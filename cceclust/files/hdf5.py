@@ -19,6 +19,7 @@ from cceclust.files.reading import refuse_bomb
 
 __all__ = [
     "LateErrorFile",
+    "as_plain_value",
     "is_text",
     "lies_elsewhere",
     "open_hdf5",

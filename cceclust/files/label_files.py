@@ -15,7 +15,7 @@ from cceclust.files.reading import by_ending, listed, reading, refuse_what_is_no
 from cceclust.files.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
 from cceclust.text import from_cell
 
-__all__ = ["label_column", "parse", "read_cells", "read_label_file", "table_rows"]
+__all__ = ["LABEL_HEADERS", "label_column", "parse", "read_cells", "read_label_file", "table_rows"]
 
 # If a table has several of these columns, the first in this list is used.
 LABEL_HEADERS = ("label", "labels", "class")
@@ -146,7 +146,7 @@ def find_column(header: list[str], wanted: str | None, path: Path) -> int:
     raise FileContentError(f"{path} has no column {expected}; it has {listed(header)}")
 
 
-def label_column(header: list[str], names: Sequence[str] = LABEL_HEADERS) -> int | None:
+def label_column(header: Sequence[str], names: Sequence[str] = LABEL_HEADERS) -> int | None:
     """Return the position of the first of these names that the header has; upper and lower case are the same."""
     lowered = [name.strip().lower() for name in header]
     return next((lowered.index(name.lower()) for name in names if name.lower() in lowered), None)

@@ -68,9 +68,9 @@ def naming(part: str, what: str) -> Iterator[None]:
         raise FileContentError(f"{part} is damaged or not {what} ({error or type(error).__name__})") from error
 
 
-def refuse_bomb(path: Path, name: str, n_bytes: int) -> None:
+def refuse_bomb(path: Path, name: str, n_bytes: int, *, file_bytes: int | None = None) -> None:
     """Raise if an array is far larger than the file that holds it, before it fills the memory."""
-    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * path.stat().st_size)
+    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * (path.stat().st_size if file_bytes is None else file_bytes))
     if n_bytes > limit:
         raise FileContentError(
             f"{path} is refused: {name} would take {n_bytes:,} bytes, over {MOST_GROWTH} times the size of the file"

@@ -20,6 +20,7 @@ from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters
 from cceclust.training.candidates import modularity_of_rows
 from cceclust.training.robustness import scaled_columns
 from cceclust.training.rows import Rows, in_memory
+from cceclust.training.standardization import rows_not_finite
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
 
@@ -164,6 +165,6 @@ def sampled_modularity(clusters: Clusters, features: FeatureFile) -> float | Non
     rows: Rows = in_memory(features.read(sample))
     if clusters.diagnostics.get("columns_scaled") is True:
         rows = scaled_columns(rows, np.std(features.read(sample), axis=0, dtype=np.float64))
-    if not all(np.isfinite(block).all() for _, block in rows.blocks()):
+    if any(bad.any() for _, bad in rows.map_blocks(rows_not_finite)):
         return None
     return modularity_of_rows(rows, codes[sample], np.ones(len(sample)))

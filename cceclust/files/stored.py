@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.files.hdf5 import is_text, lies_elsewhere, open_hdf5, plain_attributes, read_column
+from cceclust.files.hdf5 import as_plain_value, is_text, lies_elsewhere, open_hdf5, plain_attributes, read_column
 from cceclust.files.reading import by_ending, listed, naming, refuse_bomb, refuse_what_is_no_file
+from cceclust.files.sparse_arrays import PARTS, as_csr
+from cceclust.files.tables import TABLE_FILES, open_table
 
 __all__ = [
     "ARRAY_FILES",
@@ -30,6 +32,7 @@ __all__ = [
     "contents",
     "load_column",
     "load_neighbors",
+    "load_row_names",
     "refuse_names_in_npy",
     "stored_file",
 ]
@@ -38,6 +41,10 @@ NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
 # With a single column, these are still matrices: one cluster, one epoch, one neighbour.
 MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels")
+# Parts of AnnData files that do not have a row for each observation and a column for each feature.
+NO_FEATURES = ("obsp/", "varm/", "varp/", "uns/")
+# The names of the observations in an AnnData file.
+OBSERVATIONS = "obs/_index"
 SAFETENSORS_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
@@ -54,6 +61,7 @@ class StoredArray:
     is_numeric: bool
     attributes: Mapping[str, Any] = field(default_factory=dict)
     item_bytes: int = 0
+    is_sparse: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -86,7 +94,8 @@ class StoredFile:
 def stored_file(path: Path) -> Iterator[StoredFile]:
     """Open a file of arrays, which can be loaded while it is open; every error names the file."""
     refuse_what_is_no_file(path)
-    what, open_file = by_ending(path, ARRAY_FILES, "read", FileContentError)
+    readable = ARRAY_FILES | {ending: (what, open_columns) for ending, (what, _) in TABLE_FILES.items()}
+    what, open_file = by_ending(path, readable, "read", FileContentError)
     with naming(str(path), what):
         file = open_file(path)
         try:
@@ -98,7 +107,9 @@ def stored_file(path: Path) -> Iterator[StoredFile]:
 def refuse_names_in_npy(path: Path, *names: str | None) -> None:
     """Raise if a name is given for a format without names."""
     if path.suffix.lower() == ".npy" and any(name is not None for name in names):
-        raise InputError(f"{path}: a .npy file holds one unnamed array; leave out --dataset and --labels-dataset")
+        raise InputError(
+            f"{path}: a .npy file holds one unnamed array; leave out --dataset, --labels-dataset, --id and --keep"
+        )
 
 
 def contents(stored: Mapping[str, StoredArray]) -> str:
@@ -116,19 +127,21 @@ def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
         if matrices:
             raise FileContentError(f"{path} has several matrices; choose one with --dataset: {contents(matrices)}")
         raise FileContentError(f"{path} has no matrix of numbers (n_samples, n_features); it has {contents(stored)}")
-    if not stored[name].is_numeric:
+    if not (stored[name].is_numeric or stored[name].is_sparse):
         where = f"{path}: dataset {name!r}" if name else str(path)
-        raise FileContentError(f"{where} holds {stored[name].type_name}; expected {NUMBERS} in a dense matrix")
+        raise FileContentError(f"{where} holds {stored[name].type_name}; expected {NUMBERS} in a matrix")
     return name
 
 
 def default_matrix(stored: Mapping[str, StoredArray]) -> str | None:
-    """Return the name of the default matrix: ``features``, or the only one."""
+    """Return the name of the default matrix: ``features``, the only dense one, or else the only sparse one."""
     for name in ("features", ""):
         if name in stored:
             return name
     matrices = matrices_in(stored)
-    return next(iter(matrices)) if len(matrices) == 1 else None
+    dense = [name for name, array in matrices.items() if array.is_numeric]
+    choice = dense or list(matrices)
+    return choice[0] if len(choice) == 1 else None
 
 
 def matrices_in(stored: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
@@ -136,7 +149,10 @@ def matrices_in(stored: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     return {
         name: array
         for name, array in stored.items()
-        if array.is_numeric and len(array.shape) == 2 and name not in ("neighbors", "probabilities")
+        if (array.is_numeric or array.is_sparse)
+        and len(array.shape) == 2
+        and name not in ("neighbors", "probabilities")
+        and not name.startswith(NO_FEATURES)
     }
 
 
@@ -147,6 +163,21 @@ def load_neighbors(path: Path, stored: Mapping[str, StoredArray], matrix: str) -
     # Graphs of other tools, and those written before the attribute existed, do not name their matrix.
     owner = plain_attributes(stored["neighbors"].attributes).get("dataset", default_matrix(stored))
     return load_column(path, stored, "neighbors") if owner == matrix else None
+
+
+def load_row_names(
+    path: Path, stored: Mapping[str, StoredArray], wanted: str | None, *, matrix: str
+) -> NDArray[Any] | None:
+    """Read the names of rows as text: the wanted ones, ``names``, or the index of AnnData's observations."""
+    name = "names" if wanted is None else wanted.strip("/")
+    if name in stored:
+        names = np.asarray(load_column(path, stored, name))
+        return names if names.dtype.kind == "U" else names.astype(str)
+    # Other matrices of an AnnData file, as those of its variables, have other rows.
+    is_index = name != OBSERVATIONS and OBSERVATIONS in stored
+    if not is_index or stored[OBSERVATIONS].shape != stored[matrix].shape[:1]:
+        return None
+    return load_row_names(path, stored, OBSERVATIONS, matrix=matrix)
 
 
 def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any] | None:
@@ -190,11 +221,15 @@ def hdf5_arrays(file: h5py.File) -> dict[str, StoredArray]:
         elif is_own_dataset(item, "codes") and is_own_dataset(item, "categories"):
             load = partial(read_categories, item)
             stored[name] = StoredArray(item["codes"].shape, "text", load, is_numeric=False)
-        elif is_own_dataset(item, "indptr"):
-            shape = tuple(int(length) for length in np.ravel(item.attrs.get("shape", ())))
-            stored[name] = StoredArray(shape, "a sparse matrix", lambda: item, is_numeric=False)
+        elif all(is_own_dataset(item, part) for part in PARTS["csr"]):
+            stored[name] = sparse_group(item)
 
     file.visititems(visit)
+    if isinstance(file.get("obs", getlink=True), h5py.HardLink):
+        # A column of any name can be the index; its group says which.
+        index = f"obs/{as_plain_value(file['obs'].attrs.get('_index', 'index'))}"
+        if index in stored:
+            stored[OBSERVATIONS] = stored[index]
     return stored
 
 
@@ -212,6 +247,23 @@ def read_categories(group: h5py.Group) -> NDArray[Any]:
     categories, codes = np.append(read_column(group["categories"]).astype(str), ""), read_column(group["codes"])
     refuse_bomb(Path(group.file.filename), group.name, codes.size * categories.itemsize)
     return np.asarray(categories[codes])
+
+
+def sparse_group(group: h5py.Group) -> StoredArray:
+    """Describe a sparse matrix of an AnnData file."""
+    attributes = plain_attributes(group.attrs)
+    # AnnData before version 0.7 used other names.
+    kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format", ""))).removesuffix("_matrix")
+    stated = attributes.get("shape", attributes.get("h5sparse_shape", ()))
+    shape = tuple(int(length) for length in stated)
+    if kind not in ("csr", "csc"):
+        return StoredArray(shape, f"a sparse matrix of type {kind!r}", lambda: group, is_numeric=False)
+
+    def load() -> Any:
+        parts = {part: read_column(group[part]) for part in PARTS[kind]}
+        return as_csr(Path(group.file.filename), group.name.strip("/"), kind, shape, parts)
+
+    return StoredArray(shape, f"a sparse matrix of {group['data'].dtype}", load, is_numeric=False, is_sparse=True)
 
 
 def open_npy(path: Path) -> StoredFile:
@@ -239,7 +291,10 @@ def open_npz(path: Path) -> StoredFile:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise FileContentError(f"{path} is one array, not an archive of them; expected a name that ends in .npy")
         stack.callback(archive.close)
-        return StoredFile(npz_arrays(path, archive), close=stack.pop_all().close)
+        arrays = npz_arrays(path, archive)
+        if {"format", "shape", "data"} <= set(arrays):
+            arrays = sparse_npz(path, arrays)
+        return StoredFile(arrays, close=stack.pop_all().close)
 
 
 def npz_arrays(path: Path, archive: Any) -> dict[str, StoredArray]:
@@ -254,6 +309,20 @@ def npz_arrays(path: Path, archive: Any) -> dict[str, StoredArray]:
         # A header that claims more than the archive holds would otherwise fill the memory.
         refuse_bomb(path, name, max(stored[name].n_bytes, archive.zip.getinfo(f"{name}.npy").file_size))
     return stored
+
+
+def sparse_npz(path: Path, parts: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """Describe the one matrix, without a name, in a file that SciPy's ``save_npz`` wrote."""
+    kind = np.asarray(parts["format"].load()).astype(str).item()
+    shape = tuple(int(length) for length in np.ravel(parts["shape"].load()))
+    if not set(PARTS.get(kind, ("?",))) <= set(parts):
+        raise FileContentError(f"{path} holds a sparse matrix of format {kind!r}; expected one of {', '.join(PARTS)}")
+
+    def load() -> Any:
+        return as_csr(path, "its matrix", kind, shape, {part: np.asarray(parts[part].load()) for part in PARTS[kind]})
+
+    type_name = f"a sparse matrix of {parts['data'].type_name}"
+    return {"": StoredArray(shape, type_name, load, is_numeric=False, is_sparse=True)}
 
 
 def open_safetensors(path: Path) -> StoredFile:
@@ -279,6 +348,17 @@ def safetensors_arrays(path: Path) -> dict[str, StoredArray]:
         is_numeric = type_name in SAFETENSORS_TYPES
         stored[name] = StoredArray(shape, dtype.name if is_numeric else type_name, load, is_numeric)
     return stored
+
+
+def open_columns(path: Path) -> StoredFile:
+    """Read the columns of a table."""
+    columns = open_table(path).load(())
+    return StoredFile(
+        {
+            name: StoredArray.of_dtype(column.shape, column.dtype, partial(np.asarray, column))
+            for name, column in columns.items()
+        }
+    )
 
 
 ARRAY_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.training.heads import row_logits
+from cceclust.training.heads import block_logits, head_on_blocks
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -68,7 +68,7 @@ class Prediction:
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
 
 
-def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Prediction:
+def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1) -> Prediction:
     """Predict all rows in one pass.
 
     Raises
@@ -78,20 +78,31 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Pre
     """
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        for where, logits in row_logits(coef, intercept, rows):
-            is_finite = np.isfinite(logits).all(axis=1)
+    with threadpool_limits(1, user_api="blas"):
+        predict = head_on_blocks(predict_block, coef, intercept)
+        results = rows.map_blocks(predict, n_outputs=len(coef), n_threads=n_threads)
+        for where, (block_labels, block_probabilities, is_finite) in results:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
                     f"row {row} contains NaN, infinity or values too large for the model; remove or impute such rows"
                 )
-            labels[where] = logits.argmax(axis=1)
-            logits -= logits.max(axis=1, keepdims=True)
-            np.exp(logits, out=logits)
-            logits /= logits.sum(axis=1, keepdims=True)
-            probabilities[where] = logits
+            labels[where], probabilities[where] = block_labels, block_probabilities
     return Prediction(labels, probabilities)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def predict_block(
+    block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.bool_]]:
+    """Return labels and probabilities of a block of rows, and whether the logits of each are finite."""
+    logits = block_logits(block, by_feature=by_feature, intercept=intercept)
+    is_finite = np.isfinite(logits).all(axis=1)
+    labels = logits.argmax(axis=1)
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return labels, logits.astype(np.float32, copy=False), is_finite
 
 
 def find_problems(

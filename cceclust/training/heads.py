@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,14 @@ __all__ = [
     "HeadStack",
     "SparseBatch",
     "batch_for",
+    "block_logits",
+    "head_on_blocks",
     "row_logits",
     "softmax_stack",
     "stack_probabilities",
 ]
+
+Result = TypeVar("Result")
 
 
 class HeadStack:
@@ -170,10 +175,20 @@ def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Itera
 
     Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
     """
+    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
+
+
+def head_on_blocks(
+    function: Callable[..., Result], coef: NDArray[Any], intercept: NDArray[Any]
+) -> Callable[..., Result]:
+    """Return a function of a block of rows, given one of a block and a head whose weights go by feature."""
     # Contiguous, otherwise each sparse block would copy them.
-    by_feature = np.ascontiguousarray(coef.T)
-    for where, block in rows.blocks(len(coef)):
-        yield where, np.asarray(block @ by_feature) + intercept
+    return partial(function, by_feature=np.ascontiguousarray(coef.T), intercept=intercept)
+
+
+def block_logits(block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits of a block of rows."""
+    return np.asarray(np.asarray(block @ by_feature) + intercept)
 
 
 def stack_probabilities(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +17,16 @@ from cceclust.errors import InputError
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
 
-__all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
+__all__ = ["ArrayRows", "DistantRows", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
 
-
-@dataclass(frozen=True)
-class Buffer:
-    """Rows that are in memory now.
-
-    Attributes
-    ----------
-    matrix : ndarray or CSR matrix of shape (n_rows, n_features)
-        The rows.
-    indices : ndarray of shape (n_rows,)
-        Their numbers in the whole data.
-    """
-
-    matrix: Any
-    indices: NDArray[np.intp]
+Result = TypeVar("Result")
 
 
 class Rows(Protocol):
-    """Rows to train on or to predict."""
+    """Rows to train on or to predict, wherever they are.
+
+    Whatever must see every row goes through `map_blocks`, so that rows may be worked on where they are.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,14 +36,38 @@ class Rows(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type of all computations."""
 
-    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, Any]]:
-        """Yield successive blocks of rows with their position; the argument is the number of results per row."""
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, in their order, with their position.
+
+        Parameters
+        ----------
+        function : callable
+            Of a block of rows (of type `dtype`, dense or CSR) and the parts of `columns` that belong to it. It must
+            not depend on anything else and be picklable, as it may run in another thread, process or machine.
+        *columns : ndarray of shape (n_samples, ...)
+            What belongs to the rows, such as their weights.
+        n_outputs : int
+            Number of results for each row, which limits the size of the blocks.
+        n_threads : int
+            Number of blocks that are worked on at the same time. It does not change the results.
+        """
 
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows with these indices, which are few and sorted."""
 
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield all rows once, in buffers of random composition."""
+
+@runtime_checkable
+class DistantRows(Rows, Protocol):
+    """Rows that are not in memory: what is trained on is copied from them."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the copy may take, and the search for neighbours in it."""
+
+    def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
+        """Return an array of this shape for the copy, not yet filled."""
 
 
 class ArrayRows:
@@ -69,13 +83,15 @@ class ArrayRows:
         for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where].astype(self.dtype, copy=False)
 
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position."""
+        return map_in_order(function, self.blocks(n_outputs), columns, n_threads)
+
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
-
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield the whole array as one buffer."""
-        yield Buffer(self.matrix, np.arange(self.shape[0]))
 
 
 class SparseRows:
@@ -91,44 +107,74 @@ class SparseRows:
         for where in slices(self.shape, self.dtype, n_outputs):
             yield where, self.matrix[where]
 
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position."""
+        return map_in_order(function, self.blocks(n_outputs), columns, n_threads)
+
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
 
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield the whole matrix as one buffer."""
-        yield Buffer(self.matrix, np.arange(self.shape[0]))
-
 
 class FileRows:
-    """The rows of a feature file that is larger than the memory it may use."""
+    """The rows of a feature file that is larger than the memory it may use.
 
-    def __init__(self, file: FeatureFile, memory: int) -> None:
+    Parameters
+    ----------
+    file : FeatureFile
+        The file.
+    memory : int
+        Bytes that features may take.
+    make_scratch : callable, optional
+        Makes an array of a shape and type outside of memory, for rows to train on that are larger than `memory`; by
+        default they are kept in memory all the same.
+    """
+
+    def __init__(
+        self,
+        file: FeatureFile,
+        memory: int,
+        make_scratch: Callable[[tuple[int, int], np.dtype[Any]], NDArray[Any]] = np.empty,
+    ) -> None:
         self.file = file
         self.shape = file.shape
         self.dtype = computing_dtype(file.dtype)
-        self.rows_in_memory = memory // (self.shape[1] * self.dtype.itemsize)
-        if self.rows_in_memory < choices.LEAST_ROWS_IN_MEMORY:
-            needed = choices.LEAST_ROWS_IN_MEMORY * self.shape[1] * self.dtype.itemsize
+        self.memory = memory
+        self.make_scratch = make_scratch
+        row_bytes = self.shape[1] * self.dtype.itemsize
+        if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
             raise InputError(
-                f"{memory:,} bytes of memory hold {self.rows_in_memory} rows of {self.shape[1]:,} features; "
-                f"allow at least {needed:,} bytes"
+                f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {self.shape[1]:,} features; "
+                f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
             )
 
-    def blocks(self, n_outputs: int = 0) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield successive blocks of rows with their position."""
-        for where in slices(self.shape, self.dtype, n_outputs):
-            yield where, self.file.read(where).astype(self.dtype, copy=False)
+    def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
+        """Return an array of this shape, in memory if there is enough."""
+        fits = shape[0] * shape[1] * self.dtype.itemsize <= self.memory
+        return np.empty(shape, self.dtype) if fits else self.make_scratch(shape, self.dtype)
+
+    def map_blocks(
+        self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
+    ) -> Iterator[tuple[slice, Result]]:
+        """Yield ``function(block, *parts)`` for successive blocks of rows, with their position.
+
+        A thread reads the next blocks meanwhile, from the top of the file to its end.
+        """
+        blocks = ((where, where) for where in slices(self.shape, self.dtype, n_outputs))
+        with ThreadPoolExecutor(1) as reader:
+            read = in_order(reader, self._read, blocks, ahead=choices.BLOCKS_READ_AHEAD)
+            yield from map_in_order(function, read, columns, n_threads)
+
+    def _read(self, where: slice) -> NDArray[Any]:
+        block = self.file.read(where)
+        # A part of a memory map is read by copying it.
+        return block.astype(self.dtype, copy=not block.flags.owndata)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
         return self.file.read(indices)
-
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield buffers made of runs of rows from all over the file."""
-        buffers = self.file.shuffled_buffers(generator, rows_in_memory=self.rows_in_memory, dtype=self.dtype)
-        for indices, rows in buffers:
-            yield Buffer(rows, indices)
 
 
 def in_memory(matrix: Any) -> ArrayRows | SparseRows:
@@ -151,3 +197,41 @@ def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iter
     step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+def map_in_order(
+    function: Callable[..., Result],
+    blocks: Iterable[tuple[slice, Any]],
+    columns: tuple[NDArray[Any], ...],
+    n_threads: int,
+) -> Iterator[tuple[slice, Result]]:
+    """Yield ``function(block, *parts)`` for blocks and the parts of columns that belong to them, in their order."""
+
+    def apply(arguments: tuple[Any, ...]) -> Result:
+        return function(*arguments)
+
+    tasks = ((where, (block, *(column[where] for column in columns))) for where, block in blocks)
+    if n_threads == 1:
+        yield from ((where, apply(arguments)) for where, arguments in tasks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from in_order(pool, apply, tasks, ahead=n_threads)
+
+
+def in_order(
+    pool: ThreadPoolExecutor,
+    function: Callable[[Any], Result],
+    tasks: Iterable[tuple[slice, Any]],
+    *,
+    ahead: int,
+) -> Iterator[tuple[slice, Result]]:
+    """Yield each task's position and result, in the order of the tasks, while a few further ones are under way."""
+    waiting: deque[tuple[slice, Future[Result]]] = deque()
+    for where, argument in tasks:
+        waiting.append((where, pool.submit(function, argument)))
+        if len(waiting) > ahead:
+            first, result = waiting.popleft()
+            yield first, result.result()
+    while waiting:
+        first, result = waiting.popleft()
+        yield first, result.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from cceclust.errors import InputError
 from cceclust.training.kernels import add_moments
 from cceclust.training.rows import Rows
 
-__all__ = ["Standardization", "fold", "measure"]
+__all__ = [
+    "Standardization",
+    "block_moments",
+    "fold",
+    "measure",
+    "refuse_what_is_not_finite",
+    "rows_not_finite",
+    "standardization_of",
+]
 
 # A column whose deviation is a smaller fraction of its mean counts as constant.
 ROUNDING = 1e-7
@@ -51,19 +60,24 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     # Subtracting a row first keeps the digits of data far from the origin.
     first = rows.take(np.array([np.argmax(sample_weight > 0)]))
     shift = np.zeros(n_features) if sparse.issparse(first) else np.asarray(first[0], np.float64)
-    for where, block in rows.blocks():
-        weights = sample_weight[where]
-        if sparse.issparse(block):
-            wide = block.astype(np.float64)
-            sums += wide.T @ weights
-            squares += wide.multiply(wide).T @ weights
-        else:
-            add_moments(block, weights, shift, sums, squares)
+    for _, (added, added_squares) in rows.map_blocks(partial(block_moments, shift=shift), sample_weight):
+        sums += added
+        squares += added_squares
     if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
         refuse_what_is_not_finite(rows)
     if not standardize:
         return Standardization(np.zeros(n_features, rows.dtype), 1.0)
-    total = sample_weight.sum(dtype=np.float64)
+    return standardization_of(sums, squares, shift, sample_weight.sum(dtype=np.float64), rows.dtype)
+
+
+def standardization_of(
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    total: np.float64,
+    dtype: np.dtype[Any],
+) -> Standardization:
+    """Return mean and scale, given the weighted column sums of ``x − shift`` and its square, and the sum of weights."""
     offset = sums / total
     mean = shift + offset
     variance = squares / total - offset**2
@@ -71,18 +85,34 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     variance[variance <= (ROUNDING * mean) ** 2] = 0
     variance = np.maximum(variance, 0)
     scale = float(np.sqrt(variance.mean()))
-    return Standardization(mean.astype(rows.dtype), scale or 1.0, np.sqrt(variance))
+    return Standardization(mean.astype(dtype), scale or 1.0, np.sqrt(variance))
+
+
+def block_moments(
+    block: Any, weights: NDArray[Any], *, shift: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weighted column sums of ``x − shift`` and of its square, for a block of rows."""
+    if sparse.issparse(block):
+        wide = block.astype(np.float64)
+        return wide.T @ weights, wide.multiply(wide).T @ weights
+    sums, squares = np.zeros(block.shape[1]), np.zeros(block.shape[1])
+    add_moments(block, weights, shift, sums, squares)
+    return sums, squares
+
+
+def rows_not_finite(block: Any) -> NDArray[np.bool_]:
+    """Tell for each row of a block whether it contains NaN or infinity."""
+    if not sparse.issparse(block):
+        return np.asarray(~np.isfinite(block).all(axis=1))
+    bad, entries = np.zeros(block.shape[0], bool), block.tocoo()
+    bad[entries.row[~np.isfinite(entries.data)]] = True
+    return bad
 
 
 def refuse_what_is_not_finite(rows: Rows) -> None:
     """Raise with the number of rows that contain NaN or infinity, and the first of them."""
     count, first = 0, -1
-    for where, block in rows.blocks():
-        if sparse.issparse(block):
-            bad = np.zeros(block.shape[0], bool)
-            bad[block.tocoo().row[~np.isfinite(block.tocoo().data)]] = True
-        else:
-            bad = ~np.isfinite(block).all(axis=1)
+    for where, bad in rows.map_blocks(rows_not_finite):
         if bad.any() and first < 0:
             first = where.start + int(np.argmax(bad))
         count += int(bad.sum())

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from scipy import sparse
 
 from cceclust.errors import InputError
@@ -22,8 +24,6 @@ def test_arrays_of_the_right_kind_are_not_copied(dtype: Any) -> None:
     rows = in_memory(matrix)
     assert rows.matrix is matrix
     assert rows.dtype == dtype
-    (buffer,) = rows.buffers(np.random.default_rng(0))
-    assert buffer.matrix is matrix
     for _, block in rows.blocks():
         assert np.shares_memory(block, matrix)
 
@@ -72,38 +72,91 @@ def test_blocks_are_bounded_and_cover_everything(monkeypatch: pytest.MonkeyPatch
     assert max(len(block) for _, block in in_memory(numbers()).blocks(n_outputs=16)) == 3
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_every_row_of_a_file_comes_once_in_every_epoch(tmp_path: Path, dtype: str) -> None:
-    write_features(tmp_path / "x.h5", numbers(2500, 4, dtype) % 1000)
-    with open_features(tmp_path / "x.h5") as file:
-        rows = FileRows(file, memory=1000 * 4 * (8 if dtype == "f8" else 4))
-        generator = np.random.default_rng(0)
-        orders = []
-        for _ in range(2):
-            buffers = [(b.indices.copy(), b.matrix.copy()) for b in rows.buffers(generator)]
-            assert len(buffers) > 2
-            assert max(len(indices) for indices, _ in buffers) <= 1000
-            indices = np.concatenate([indices for indices, _ in buffers])
-            np.testing.assert_array_equal(np.sort(indices), np.arange(2500))
-            matrix = np.concatenate([matrix for _, matrix in buffers])
-            assert matrix.dtype == rows.dtype
-            np.testing.assert_array_equal(matrix, file.array()[indices])
-            orders.append(indices)
-        assert not np.array_equal(*orders)
+def row_sums(block: Any, factors: Any) -> Any:
+    return factors * np.asarray(block.sum(axis=1)).ravel()
 
 
-def test_a_buffer_mixes_rows_from_all_over_the_file(tmp_path: Path) -> None:
-    write_features(tmp_path / "x.h5", numbers(20_000, 2))
-    with open_features(tmp_path / "x.h5") as file:
-        for buffer in FileRows(file, memory=2000 * 8).buffers(np.random.default_rng(0)):
-            quarters = np.bincount(buffer.indices // 5000, minlength=4)
-            assert (quarters > 0).all()
+def kinds_of_rows(tmp_path: Path, matrix: Any) -> dict[str, Any]:
+    write_features(tmp_path / "x.h5", matrix)
+    files = {"h5": open_features(tmp_path / "x.h5")}
+    np.save(tmp_path / "x.npy", matrix)
+    files["npy"] = open_features(tmp_path / "x.npy")
+    save_file({"features": matrix}, tmp_path / "x.safetensors")
+    files["safetensors"] = open_features(tmp_path / "x.safetensors")
+    of_files = {name: FileRows(file, memory=1000 * 16) for name, file in files.items()}
+    return {"array": in_memory(matrix), "sparse": in_memory(sparse.csr_matrix(matrix)), **of_files}
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("kind", ["array", "sparse", "h5", "npy", "safetensors"])
+def test_results_of_blocks_come_in_the_order_of_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_threads: int
+) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 16)
+    matrix, factors = numbers(100), np.arange(100) % 3
+    rows = kinds_of_rows(tmp_path, matrix)[kind]
+    found = list(rows.map_blocks(row_sums, factors, n_threads=n_threads))
+    assert [where.start for where, _ in found] == list(range(0, 100, 7))
+    np.testing.assert_array_equal(np.concatenate([result for _, result in found]), factors * matrix.sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "h5"])
+def test_blocks_are_smaller_where_results_are_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 12 * 16)
+    rows = kinds_of_rows(tmp_path, numbers())[kind]
+    assert {result for _, result in rows.map_blocks(block_length, n_outputs=16)} == {3, 2}
+
+
+def block_length(block: Any) -> int:
+    return int(block.shape[0])
+
+
+def test_a_file_is_read_ahead_but_only_a_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 16)
+    rows = kinds_of_rows(tmp_path, numbers())["h5"]
+    starts: list[int] = []
+    read = rows.file.read
+    monkeypatch.setattr(rows.file, "read", lambda where: (starts.append(where.start), read(where))[1])
+    results = rows.map_blocks(block_length)
+    next(results)
+    time.sleep(0.2)
+    assert starts == [0, 1, 2]
+    results.close()
+
+
+def test_an_error_in_the_reading_thread_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = kinds_of_rows(tmp_path, numbers())["h5"]
+
+    def fail(_: slice) -> Any:
+        raise OSError("no such chunk")
+
+    monkeypatch.setattr(rows.file, "read", fail)
+    with pytest.raises(OSError, match="no such chunk"):
+        list(rows.map_blocks(block_length))
+
+
+def test_what_does_not_fit_goes_to_scratch(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", numbers(2000))
+    made: list[Any] = []
+
+    def make_scratch(shape: Any, dtype: Any) -> Any:
+        made.append((shape, dtype))
+        return np.empty(shape, dtype)
+
+    with open_features(tmp_path / "x.npy") as file:
+        rows = FileRows(file, 1000 * 16, make_scratch)
+        assert rows.room_for((1000, 4)).shape == (1000, 4)
+        assert made == []
+        assert rows.room_for((1001, 4)).dtype == np.float32
+    assert made == [((1001, 4), np.dtype("f4"))]
 
 
 def test_too_little_memory_is_refused_with_what_is_needed(tmp_path: Path) -> None:
     write_features(tmp_path / "x.h5", numbers())
     with (
         open_features(tmp_path / "x.h5") as file,
-        pytest.raises(InputError, match=r"1,000 bytes of memory hold 62 rows of 4 features; allow at least 16,000"),
+        pytest.raises(InputError, match=r"1,000 bytes of memory hold 62 rows of 4 features; allow at least 8,000"),
     ):
         FileRows(file, memory=1000)
