@@ -38,7 +38,7 @@ Labelled = tuple[NDArray[Any], NDArray[Any]]
 class ExactlyTaught(CCEClusterer):
     """A clusterer whose pseudo-labels are the minimum of the loss itself."""
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
         """Return L_CCE+ with exact pseudo-labels."""
         solvers = [ExactSolver(fairness=plan.fairness_or_usual, prior=plan.prior) for plan in plans]
         return SelfLabeling(solvers, companion_weight=self.neighbor_weight)

@@ -387,6 +387,8 @@ LOW_CONFIDENCE = 0.1
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
 BLOCK_BYTES = 4 << 20
+# A copy of this size stays in the cache of a core.
+BYTES_SUMMED_AT_ONCE = 1 << 20
 # Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
 BLOCKS_READ_AHEAD = 2
 # Files larger than memory: with less, a sample that stands for all rows would not fit.
