@@ -258,17 +258,17 @@ NEIGHBORS = 10
 LEAST_ROWS, LEAST_CROWDED_ROWS = 100, 1000
 # Above, the graph's memory begins to count.
 MOST_ROWS = 500_000
-# Up to this many rows, all pairs are compared; with more, each row is compared with about this many in nearby cells,
-# which finds 0.86 to 0.97 of the nearest fifteen in 50,000 rows.
+# Up to this many rows, all pairs are compared; with more, each row is compared with at least this many in nearby cells,
+# which finds 0.92 of the nearest fifteen in 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
-ROWS_COMPARED = 3000
-# A thread holds the similarities of two cells at once: few enough to stay in its cache.
-ROWS_IN_CELL = 256
+ROWS_COMPARED = 1500
+# Smaller cells follow the data more closely, but products of smaller matrices are slower.
+ROWS_IN_CELL = 128
 # Many equal rows share a cell, which is cut into pieces of this size.
 LARGEST_CELL = 1024
-# Cells are found by some rounds of K-means on this many rows for each.
-SAMPLE_IN_CELL = 40
-ROUNDS_FOR_CELLS = 4
+# Cells are found by some rounds of K-means on this many rows for each; more of either found no more neighbours.
+SAMPLE_IN_CELL = 16
+ROUNDS_FOR_CELLS = 3
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:
@@ -387,6 +387,8 @@ LOW_CONFIDENCE = 0.1
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
 BLOCK_BYTES = 4 << 20
+# A copy of this size stays in the cache of a core.
+BYTES_SUMMED_AT_ONCE = 1 << 20
 # Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
 BLOCKS_READ_AHEAD = 2
 # Files larger than memory: with less, a sample that stands for all rows would not fit.

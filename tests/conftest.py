@@ -20,7 +20,7 @@ hypothesis.settings.load_profile("cceclust")
 @pytest.fixture(autouse=True)
 def no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep lines that long work prints every ten seconds out of tests that a busy machine makes long."""
-    monkeypatch.setattr("cceclust.cli.console.SECONDS_BETWEEN_LINES", 3600.0)
+    monkeypatch.setattr("cceclust.progress.SECONDS_BETWEEN_LINES", 3600.0)
 
 
 @pytest.fixture

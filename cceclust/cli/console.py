@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cceclust.errors import RankError
+from cceclust.progress import showing_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, Task
-
-    from cceclust.training.progress import Progress as FitProgress
+    from rich.progress import Progress
 
 __all__ = [
     "INTERRUPTED",
@@ -26,8 +23,8 @@ __all__ = [
     "advising",
     "print_error",
     "print_json",
+    "print_misuse",
     "results",
-    "show_phases",
     "show_warnings_as_lines",
     "task_progress",
 ]
@@ -35,7 +32,6 @@ __all__ = [
 # Exit codes after a signal are 128 plus its number, as shells do it.
 FIRST_SIGNAL = 129
 INTERRUPTED = 130
-SECONDS_BETWEEN_LINES = 10.0
 
 
 class Stopped(SystemExit):
@@ -93,6 +89,12 @@ def print_error(message: str) -> None:
     messages().print("Error: " + " ".join(message.split()), style="red", markup=False)
 
 
+def print_misuse(command: str, message: str) -> None:
+    """Print how a command was misused as one red line."""
+    line = f"{command}: {' '.join(message.split()).rstrip('.')}; {command} --help shows how"
+    messages().print(line, style="red", markup=False)
+
+
 def print_warning(message: str) -> None:
     """Print a warning as one yellow line."""
     messages().print("Warning: " + " ".join(message.split()), style="yellow", markup=False)
@@ -121,70 +123,6 @@ def print_json(data: Any) -> None:
     sys.stdout.flush()
 
 
-@contextmanager
-def task_progress(*, quiet: bool = False, unit: str = "") -> Iterator[Progress]:
-    """Show progress and the remaining time on stderr: as a bar in a terminal, elsewhere as a line every ten seconds."""
-    from rich import progress
-
-    console = messages()
-    columns = [
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn(unit),
-        progress.TextColumn("{task.fields[detail]}"),
-        progress.TimeRemainingColumn(),
-    ]
-    has_bar = console.is_terminal and not quiet
-    with progress.Progress(*columns, console=console, transient=True, disable=not has_bar) as bar:
-        if has_bar or quiet:
-            yield bar
-            return
-        done = threading.Event()
-        # The thread ends with the program, even if the console blocks.
-        lines = threading.Thread(target=print_lines, args=(bar, console, unit, done), daemon=True)
-        lines.start()
-        try:
-            yield bar
-        finally:
-            done.set()
-            lines.join()
-
-
-def print_lines(bar: Progress, console: Console, unit: str, done: threading.Event) -> None:
-    """Print the state of each unfinished task from time to time, until the work is done or nobody reads the lines."""
-    while not done.wait(SECONDS_BETWEEN_LINES):
-        for task in bar.tasks:
-            if not task.finished:
-                try:
-                    console.print(progress_line(task, unit), markup=False)
-                except (OSError, ValueError):
-                    return
-
-
-def progress_line(task: Task, unit: str) -> str:
-    """Say how far a task has come, in one line."""
-    parts = [task.description]
-    if task.total:
-        parts.append(f"{task.completed:,.0f} of {task.total:,.0f} {unit}".rstrip())
-    if task.fields.get("detail"):
-        parts.append(str(task.fields["detail"]))
-    if task.time_remaining:
-        parts.append(f"{timedelta(seconds=round(task.time_remaining))} left")
-    return ", ".join(parts)
-
-
-def show_phases(bar: Progress) -> Callable[[FitProgress], None]:
-    """Return a function that shows the phases of long work one after the other, each with its own time left."""
-    task = bar.add_task("Opening the file", total=None, detail="")
-    phase = ""
-
-    def show(now: FitProgress) -> None:
-        nonlocal task, phase
-        if now.phase != phase:
-            phase = now.phase
-            bar.remove_task(task)
-            task = bar.add_task(phase, total=now.total or None, detail="")
-        bar.update(task, completed=now.done, detail=now.detail)
-
-    return show
+def task_progress(*, quiet: bool = False, unit: str = "") -> AbstractContextManager[Progress]:
+    """Show the progress of tasks on stderr."""
+    return showing_progress(console=messages(), hidden=quiet, unit=unit)

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators.model_files import SavedAsModel
+from cceclust.files import Model
+from cceclust.progress import show_phases, showing_progress
 from cceclust.training.fit import Fit
-from cceclust.training.heads import row_logits
+from cceclust.training.logits import all_logits, probabilities_of
 from cceclust.training.pieces import PieceTrainer
-from cceclust.training.progress import OnProgress, Progress, silent
+from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "progress_for", "warn_of"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "fit_progress", "warn_of"]
 
 
-class SoftmaxEstimator(BaseEstimator):
+class SoftmaxEstimator(SavedAsModel, BaseEstimator):
     """Base class of estimators with a softmax head: fitted attributes and predictions."""
 
-    n_features_in_: int
     random_state: Any
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -44,14 +46,12 @@ class SoftmaxEstimator(BaseEstimator):
         ndarray of shape (n_samples, n_clusters)
             Rows sum to 1.
         """
-        return np.asarray(softmax(self._logits(X), axis=1))
+        return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
-        """Return the logits of each row; fitting and predicting use the same blocks, so they agree to the bit."""
+        """Return the logits of each row."""
         check_is_fitted(self)
-        rows = self._as_rows(X, reset=False)
-        with threadpool_limits(1, user_api="blas"):
-            return np.concatenate([logits for _, logits in row_logits(self.coef_, self.intercept_, rows)])
+        return all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False))
 
     def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
         """Check a piece of the data."""
@@ -80,7 +80,7 @@ class SoftmaxEstimator(BaseEstimator):
     def _keep(self, fit: Fit) -> None:
         """Set the fitted attributes."""
         self.coef_, self.intercept_ = fit.coef, fit.intercept
-        self.prediction_ = fit.prediction
+        self._prediction = fit.prediction
         self.losses_, self.loss_ = fit.losses, fit.loss
         self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
         self.best_restart_ = fit.best_curve
@@ -109,10 +109,15 @@ class SoftmaxEstimator(BaseEstimator):
             return so_far
         seed = draw_seed(self.random_state)
         if hasattr(self, "coef_"):
+            if not hasattr(self, "_standardization"):
+                raise InputError("a loaded model can predict but not go on learning; fit it to data again")
             return PieceTrainer.resume(
                 self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed, columns=self._columns
             )
         return PieceTrainer.begin(rows, settings, seed=seed, **options)
+
+    def _take(self, model: Model, path: Path) -> None:
+        self.coef_, self.intercept_, self._columns = model.coef, model.intercept, model.column_scales
 
     def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
         """Set the attributes that a piece of the data changes."""
@@ -141,12 +146,11 @@ def warn_of(problems: list[str]) -> None:
         warnings.warn(problem, ClusteringWarning, stacklevel=3)
 
 
-def progress_for(on_progress: OnProgress | None, verbose: int) -> OnProgress:
-    """Return what to call during a fit: the given function, or one that prints a line for each epoch if `verbose`."""
-    return on_progress or (print_epoch if verbose else silent)
-
-
-def print_epoch(progress: Progress) -> None:
-    """Print the progress of a verbose fit to stderr."""
-    if progress.phase == "Training" and progress.done:
-        print(f"epoch {progress.done}/{progress.total}: lowest {progress.detail}", file=sys.stderr)
+@contextmanager
+def fit_progress(on_progress: OnProgress | None, verbose: int) -> Iterator[OnProgress]:
+    """Return what to call during a fit: the given function, or one that shows the progress if `verbose`."""
+    if on_progress is not None or not verbose:
+        yield on_progress or silent
+        return
+    with showing_progress() as bar:
+        yield show_phases(bar)

@@ -18,8 +18,9 @@ from threadpoolctl import threadpool_limits
 from cceclust import choices
 from cceclust.training.choosing import choose
 from cceclust.training.graph_partition import Graph, improved_labels, partition_graph, symmetric_graph
-from cceclust.training.heads import HeadStack, row_logits
+from cceclust.training.heads import HeadStack
 from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
+from cceclust.training.logits import row_logits
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
