@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
 from cceclust.files import Model
-from cceclust.training.candidates import HeadPlan, modularity_of_rows
+from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
@@ -94,6 +94,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 on_progress=report,
             )
         self._keep(fit)
+        self._keep_choice(fit.choice)
         self._keep_prediction(fit.prediction)
         self.k_search_ = fit.search
         self.k_scores_ = None if fit.search is None else fit.search.score_of
@@ -130,8 +131,19 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self._make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
+        self._keep_choice(None)
         self._keep_prediction(predict_rows(self.coef_, self.intercept_, rows, sample_weight=weights))
         return self
+
+    def _keep_choice(self, choice: Choice | None) -> None:
+        """Set what the graph said of the candidates, if it decided."""
+        self.candidates_: dict[str, float] | None = None
+        self.modularity_: float | None = None
+        self.chosen_: str | None = None
+        if choice is not None:
+            self.candidates_ = choice.scores
+            self.modularity_ = float(choice.modularities[choice.best])
+            self.chosen_ = choice.names[choice.best]
 
     def _keep_prediction(self, prediction: Prediction) -> None:
         """Set the attributes that describe the clusters of the rows."""

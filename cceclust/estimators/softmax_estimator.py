@@ -87,13 +87,6 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         self.n_iter_ = fit.loss_curves.shape[1]
         self.converged_ = fit.converged
         self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
-        self.candidates_: dict[str, float] | None = None
-        self.modularity_: float | None = None
-        self.chosen_: str | None = None
-        if fit.choice is not None:
-            self.candidates_ = fit.choice.scores
-            self.modularity_ = float(fit.choice.modularities[fit.choice.best])
-            self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
         self.n_trained_rows_ = fit.n_trained_rows
         self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
@@ -123,7 +116,7 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         """Set the attributes that a piece of the data changes."""
         self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
         # What a fit said of all rows at once does not hold for the changed head.
-        self.candidates_ = self.modularity_ = self.chosen_ = self.outlier_score_ = None
+        self.outlier_score_ = None
         self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
         self.coef_, self.intercept_ = pieces.raw_head(best)
         self.losses_ = np.asarray(pieces.running_losses)
