@@ -401,7 +401,7 @@ BLOCKS_READ_AHEAD = 2
 LEAST_ROWS_IN_MEMORY = 500
 # Of more rows than this that are not in memory, a random sample is trained on: more make no better clusters, and
 # finding their neighbours takes longer than reading them. Fewer than the second number would make worse clusters.
-MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 200_000, 10_000
+MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 100_000, 10_000
 # The search for neighbours holds this many copies of the rows, each of as many columns as there are components.
 COPIES_FOR_NEIGHBORS = 4
 # The silhouette compares all pairs of this many rows.
@@ -414,7 +414,7 @@ def rows_to_keep(n_features: int, memory: int) -> int:
     Examples
     --------
     >>> rows_to_keep(2048, 10**9), rows_to_keep(2048, 10**8), rows_to_keep(2048, 10**6)
-    (200000, 24414, 10000)
+    (100000, 24414, 10000)
     """
     copy = min(n_features, COMPONENTS) * np.dtype(np.float32).itemsize
     return min(MOST_ROWS_KEPT, max(LEAST_ROWS_KEPT, memory // (COPIES_FOR_NEIGHBORS * copy)))
