@@ -20,6 +20,7 @@ __all__ = [
     "INTERRUPTED",
     "Stopped",
     "advising",
+    "messages",
     "print_error",
     "print_json",
     "results",

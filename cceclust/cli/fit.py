@@ -14,13 +14,17 @@ from cceclust.cli.options import (
     LARGEST_SEED,
     OUTPUT_PANEL,
     DatasetOption,
-    FeaturesArgument,
+    FeaturesArguments,
     ForceOption,
     FullPathsOption,
+    IdOption,
     JsonOption,
+    KeepOption,
     LabelsDatasetOption,
     MemoryOption,
     QuietOption,
+    WriteObsOption,
+    check_output,
 )
 from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
@@ -133,7 +137,7 @@ def list_settings(texts: list[str] | None) -> list[str] | None:
 
 
 def fit(
-    features: FeaturesArgument,
+    features: FeaturesArguments,
     k: Annotated[
         Any,
         method_option(
@@ -196,8 +200,8 @@ def fit(
         str | None,
         method_option(
             metavar="FILE|NAME",
-            help="Labels of some rows: a .csv with [cyan]row[/] or [cyan]path[/] and [cyan]label[/], a file with one "
-            "label per row (-1: unknown), or the name of a dataset in FEATURES. [dim]\\[default: none][/]",
+            help="Labels of some rows: a .csv with [cyan]row[/], [cyan]name[/] or [cyan]path[/] and [cyan]label[/], a "
+            "file with one label per row (-1: unknown), or a dataset in FEATURES. [dim]\\[default: none][/]",
         ),
     ] = None,
     soft_labels: Annotated[
@@ -220,6 +224,8 @@ def fit(
     ] = None,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
+    names_dataset: IdOption = None,
+    keep: KeepOption = None,
     memory: MemoryOption = None,
     out: Annotated[
         Path | None,
@@ -227,7 +233,8 @@ def fit(
             "--out",
             "-o",
             metavar="FILE",
-            help="Clusters to write: .h5, .csv or .npy. [dim]\\[default: FEATURES.clusters.h5][/]",
+            help="Clusters to write: .h5, .csv, .parquet or .npy; - for a .csv on stdout. "
+            "[dim]\\[default: FEATURES.clusters.h5][/]",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
@@ -243,6 +250,7 @@ def fit(
         bool,
         typer.Option("--report", help="Also write FEATURES.report.html, to look at.", rich_help_panel=OUTPUT_PANEL),
     ] = False,
+    write_obs: WriteObsOption = False,
     full_paths: FullPathsOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -259,6 +267,7 @@ def fit(
     """
     from cceclust.clustering import fit_file
 
+    check_output(features, out, as_json=as_json)
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
     has_labels = labels is not None or soft_labels is not None
@@ -286,10 +295,13 @@ def fit(
             out=out,
             model=model,
             report=report,
+            write_obs=write_obs,
             force=force,
             full_paths=full_paths,
             dataset=dataset,
             labels_dataset=labels_dataset,
+            names_dataset=names_dataset,
+            keep=keep or [],
             labels=labels,
             soft_labels=soft_labels,
             memory=memory,
@@ -301,7 +313,7 @@ def fit(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_summary(summary)
+        print_summary(summary, to_stderr=out == Path("-"))
 
 
 def chosen_parameters(

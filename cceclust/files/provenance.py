@@ -36,7 +36,14 @@ KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
         "seconds": NUMBER,
         "warnings": list,
     },
-    "provenance": {"dataset": str, "features": str},
+    "provenance": {
+        "columns": list,
+        "dataset": str,
+        "features": str,
+        "keep": list,
+        "labels_dataset": str,
+        "names_dataset": str,
+    },
 }
 
 

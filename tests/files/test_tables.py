@@ -72,7 +72,7 @@ class TestEveryFormat:
     def test_columns_of_text_are_named(self, tmp_path: Path, name: str) -> None:
         SAVERS[name](FRAME.assign(city=["Bonn", "Kiel", "Rom", ""], street="x"), tmp_path / name)
         with pytest.raises(
-            FileContentError, match=r"columns 'city', 'street' hold text .* such as 'Bonn' .*--id.*--keep"
+            FileContentError, match=r"columns 'city', 'street' hold text, such as 'Bonn'; .*--id.*--keep"
         ):
             open_features(tmp_path / name)
         with open_features(tmp_path / name, keep=["city", "street"]) as features:
