@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
+from cceclust.estimators.model_files import model_of
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -30,7 +31,7 @@ from cceclust.files import (
 )
 from cceclust.files.atomic import claiming
 from cceclust.files.clusters import STDOUT, clusters_writer
-from cceclust.files.features import feature_files
+from cceclust.files.features import existing_files
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.observations import check_observations, write_observations
@@ -123,20 +124,15 @@ def fit_features(
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
         estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
-        search, prediction = getattr(estimator, "k_search_", None), estimator.prediction_
+        search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
-    settings = {"method": method, **estimator.get_params()}
+    model = model_of(estimator, **provenance(features))
     if labels is not None:
         assert isinstance(n_clusters, int)
-        settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
-    if search is not None:
-        # What a model has is a number; how it was chosen is said beside it.
-        settings["n_clusters"] = search.chosen
-    origin = provenance(features)
+        model.parameters["classes"] = labels.names(n_clusters)
     if features.columns is not None:
         # Not said of clusters: HDF5 has no room for the names of thousands of columns.
-        origin["columns"] = features.columns
-    model = Model(estimator.coef_, estimator.intercept_, settings, origin)
+        model.provenance["feature_names"] = features.columns
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
@@ -277,13 +273,7 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     -------
     Clusters
     """
-    expected = model.coef.shape[1]
-    if features.n_features != expected:
-        raise InputError(
-            f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
-            "use features from the same source"
-        )
-    refuse_other_columns(model, features)
+    refuse_other_features(model, features)
     try:
         prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
     except InputError as error:
@@ -291,10 +281,21 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     return as_clusters(prediction, model, features)
 
 
+def refuse_other_features(model: Model, features: FeatureFile) -> None:
+    """Raise if features cannot be those that a model is for."""
+    expected = model.coef.shape[1]
+    if features.n_features != expected:
+        raise InputError(
+            f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
+            "use features from the same source"
+        )
+    refuse_other_columns(model, features)
+
+
 def refuse_other_columns(model: Model, features: FeatureFile) -> None:
     """Raise if both have names of columns, and they differ."""
-    expected = model.provenance.get("columns")
-    if expected is None or features.columns is None:
+    expected = model.provenance.get("feature_names")
+    if not isinstance(expected, list) or features.columns is None:
         return
     for ours, theirs in zip_longest(expected, features.columns):
         if ours != theirs:
@@ -373,29 +374,32 @@ def fit_file(
         # A column of the table, which must not be one of the features.
         labels_dataset = labels_dataset or str(labels)
     roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
-    with (
-        claiming(written, inputs=[*files, *sources], force=force),
-        changing_observations(files, wanted=write_obs, force=force),
-        open_features(path, dataset=dataset, **roles) as features,
-    ):
+    with open_features(path, dataset=dataset, **roles) as features:
         given = None
         if sources:
             read = read_partial_labels if soft_labels is None else read_soft_labels
             inside = files[0] if len(files) == 1 and files[0] != STDIN else None
             given = read(sources[0], features.n_samples, paths=features.paths, names=features.names, features=inside)
-        scratch = None if out == STDOUT else out.parent
-        clusters, head = fit_features(features, n_clusters, labels=given, scratch=scratch, **settings)
-        write_clusters(out, clusters, force=force, full_paths=full_paths)
-        if model is not None:
-            write_model(model, head, force=force, full_paths=full_paths)
-        if page is not None:
-            # Drawing needs an optional package, which is not asked for without need.
-            from cceclust.report import write_report
+        if isinstance(n_clusters, int) and n_clusters > features.n_samples:
+            raise InputError(f"n_samples={features.n_samples} should be >= n_clusters={n_clusters}")
+        # Last of all checks: that a file exists is soon said away with --force.
+        with (
+            claiming(written, inputs=[*files, *sources], force=force),
+            changing_observations(files, wanted=write_obs, force=force),
+        ):
+            scratch = None if out == STDOUT else out.parent
+            clusters, head = fit_features(features, n_clusters, labels=given, scratch=scratch, **settings)
+            write_clusters(out, clusters, force=force, full_paths=full_paths)
+            if model is not None:
+                write_model(model, head, force=force, full_paths=full_paths)
+            if page is not None:
+                # Drawing needs an optional package, which is not asked for without need.
+                from cceclust.report import write_report
 
-            write_report(clusters, page, force=force, features=features, full_paths=full_paths)
-        if write_obs:
-            write_observations(files[0], clusters, force=force)
-            written.append(files[0])
+                write_report(clusters, page, force=force, features=features, full_paths=full_paths)
+            if write_obs:
+                write_observations(files[0], clusters, force=force)
+                written.append(files[0])
     return clusters, written
 
 
@@ -445,28 +449,20 @@ def predict_file(
     clusters_writer(out)
     written = [out] if out != STDOUT else []
     roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
-    with (
-        claiming(written, inputs=[model, *files], force=force),
-        changing_observations(files, wanted=write_obs, force=force),
-    ):
-        head = read_model(model)
-        warn_of_another_pair(Path(model), head.id)
-        with open_features(path, dataset=dataset, **roles) as features:
+    head = read_model(model)
+    warn_of_another_pair(Path(model), head.id)
+    with open_features(path, dataset=dataset, **roles) as features:
+        refuse_other_features(head, features)
+        with (
+            claiming(written, inputs=[model, *files], force=force),
+            changing_observations(files, wanted=write_obs, force=force),
+        ):
             clusters = predict_features(head, features, memory=memory)
-        write_clusters(out, clusters, force=force, full_paths=full_paths)
-        if write_obs:
-            write_observations(files[0], clusters, force=force)
-            written.append(files[0])
+            write_clusters(out, clusters, force=force, full_paths=full_paths)
+            if write_obs:
+                write_observations(files[0], clusters, force=force)
+                written.append(files[0])
     return clusters, written
-
-
-def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files of features, after a check that they are there."""
-    files = feature_files(path)
-    for file in files:
-        if file != STDIN:
-            refuse_what_is_no_file(file)
-    return files
 
 
 def base_of(path: str | Path | Sequence[str | Path]) -> Path | None:
@@ -533,8 +529,9 @@ def provenance(features: FeatureFile) -> dict[str, Any]:
         "dataset": features.dataset,
         **features.choices,
         "tool": f"cceclust {__version__}",
-        **{name: value for name, value in features.attributes.items() if name not in STAMPED},
+        **{name: value for name, value in features.attributes.items() if name not in NOT_COPIED},
     }
 
 
-STAMPED = ("format", "format_version", "tool_version", "complete")
+# What a file says about itself alone, and what is said of features here.
+NOT_COPIED = {"format", "format_version", "tool_version", "complete", "labels_dataset", "names_dataset", "keep"}

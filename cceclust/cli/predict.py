@@ -60,6 +60,9 @@ def predict(
 
     The rows that the model was fitted to get the same labels again.
     """
+    from cceclust.files import read_model
+    from cceclust.files.features import existing_files
+    from cceclust.files.reading import refuse_what_is_not_there
     from cceclust.files.run_folders import run_of
 
     check_output(features, out, as_json=as_json)
@@ -72,12 +75,15 @@ def predict(
                 raise typer.BadParameter("is for features; a run predicts images", param_hint=option)
         if len(features) > 1:
             raise typer.BadParameter("a run reads one collection of images at a time", param_hint="IMAGES")
+        refuse_what_is_not_there(features[0])
         from cceclust.torch.runs import predict_images_file
 
         clusters, written = predict_images_file(
             run or model, features[0], dataset=dataset, labels_dataset=labels_dataset, **output
         )
     else:
+        read_model(model)
+        existing_files(features)
         from cceclust.clustering import predict_file
 
         clusters, written = predict_file(

@@ -15,7 +15,6 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
@@ -23,6 +22,7 @@ from cceclust.files.hdf5 import refuse_chunk_bombs, write_column, writing_hdf5
 from cceclust.files.provenance import check_stamp, is_stamped, stamp
 from cceclust.files.reading import by_ending, naming, refuse_bomb, refuse_what_is_no_file
 from cceclust.files.shards import StackedRows, common_attributes, files_meant, stacked_columns
+from cceclust.files.sparse_arrays import is_sparse
 from cceclust.files.stored import (
     ARRAY_FILES,
     StoredFile,
@@ -37,7 +37,7 @@ from cceclust.files.stored import (
 from cceclust.files.table_features import choose_columns
 from cceclust.files.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "feature_files", "open_features", "write_features"]
+__all__ = ["FeatureFile", "check_features_name", "existing_files", "feature_files", "open_features", "write_features"]
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
@@ -164,7 +164,7 @@ class FeatureFile:
     @property
     def is_sparse(self) -> bool:
         """Whether :meth:`array` returns a sparse matrix."""
-        return sparse.issparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
+        return is_sparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
 
     @property
     def chunk_rows(self) -> int:
@@ -215,13 +215,13 @@ class FeatureFile:
         indices = self._as_indices(rows)
         if type(self._matrix) is np.ndarray:
             return self._matrix[indices]
-        return self._matrix[indices].toarray() if sparse.issparse(self._matrix) else self._gather(indices)
+        return self._matrix[indices].toarray() if is_sparse(self._matrix) else self._gather(indices)
 
     def _read_run(self, start: int, stop: int) -> NDArray[Any]:
         forget_mapped_pages(self._matrix)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
             rows = self._matrix[start : max(start, stop)]
-            return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+            return rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
     def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
         indices = np.asarray(rows)
@@ -322,6 +322,15 @@ def feature_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """Return the files that a path, a folder, a pattern or several of them stand for, in the order of their rows."""
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
     return files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
+
+
+def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files of features, after a check that they are there."""
+    files = feature_files(path)
+    for file in files:
+        if file != STDIN:
+            refuse_what_is_no_file(file)
+    return files
 
 
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
