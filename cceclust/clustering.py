@@ -43,12 +43,13 @@ from cceclust.files.shards import named_after
 from cceclust.files.tables import STDIN, TABLE_FILES
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
+from cceclust.validation import thread_count
 from cceclust.version import __version__
 
 __all__ = ["METHODS", "find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
@@ -71,7 +72,7 @@ def fit_features(
     labels: PartialLabels | None = None,
     memory: int | None = None,
     scratch: Path | None = None,
-    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_progress: OnProgress = silent,
     **parameters: Any,
 ) -> tuple[Clusters, Model]:
     """Cluster the rows of a feature file.
@@ -94,8 +95,8 @@ def fit_features(
     scratch : Path, optional
         Folder for a file without a name that holds the rows to train on, if even these are larger than `memory`; by
         default the system's folder for temporary files.
-    on_epoch : callable, optional
-        Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
     **parameters
         Parameters of the estimator.
 
@@ -123,7 +124,7 @@ def fit_features(
     else:
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
-        estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
+        estimator.fit(rows, *given, neighbors=neighbors, on_progress=on_progress)
         search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
     model = model_of(estimator, **provenance(features))
@@ -257,7 +258,9 @@ def find_neighbors(
     return graph
 
 
-def predict_features(model: Model, features: FeatureFile, *, memory: int | None = None) -> Clusters:
+def predict_features(
+    model: Model, features: FeatureFile, *, memory: int | None = None, on_progress: OnProgress = silent
+) -> Clusters:
     """Assign the rows of a feature file to the clusters of a model.
 
     Parameters
@@ -268,6 +271,8 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
         Features from the same source as those the model was fitted to.
     memory : int, optional
         Bytes that features may take; a file that is larger is streamed.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
 
     Returns
     -------
@@ -275,7 +280,10 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     """
     refuse_other_features(model, features)
     try:
-        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
+        rows = rows_of(features, memory)
+        prediction = predict_rows(
+            model.coef, model.intercept, rows, n_threads=thread_count(None), on_progress=on_progress
+        )
     except InputError as error:
         raise InputError(f"{features.path}: {error}") from error
     return as_clusters(prediction, model, features)
@@ -416,6 +424,7 @@ def predict_file(
     names_dataset: str | None = None,
     keep: Sequence[str] = (),
     memory: int | None = None,
+    on_progress: OnProgress = silent,
 ) -> tuple[Clusters, list[Path]]:
     """Assign features to the clusters of a model file and write the clusters beside them.
 
@@ -435,7 +444,7 @@ def predict_file(
         Keep absolute paths of this machine in the file, not only names.
     dataset, labels_dataset, names_dataset, keep
         As in :func:`cceclust.files.open_features`.
-    memory : int, optional
+    memory, on_progress : optional
         As in :func:`predict_features`.
 
     Returns
@@ -457,7 +466,7 @@ def predict_file(
             claiming(written, inputs=[model, *files], force=force),
             changing_observations(files, wanted=write_obs, force=force),
         ):
-            clusters = predict_features(head, features, memory=memory)
+            clusters = predict_features(head, features, memory=memory, on_progress=on_progress)
             write_clusters(out, clusters, force=force, full_paths=full_paths)
             if write_obs:
                 write_observations(files[0], clusters, force=force)

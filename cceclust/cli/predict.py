@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json
+from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
     OUTPUT_PANEL,
     DatasetOption,
@@ -23,6 +23,7 @@ from cceclust.cli.options import (
     check_output,
 )
 from cceclust.cli.summary import print_summary, summarize
+from cceclust.progress import show_phases
 
 
 def predict(
@@ -86,17 +87,19 @@ def predict(
         existing_files(features)
         from cceclust.clustering import predict_file
 
-        clusters, written = predict_file(
-            model,
-            features,
-            dataset=dataset,
-            labels_dataset=labels_dataset,
-            names_dataset=names_dataset,
-            keep=keep or [],
-            memory=memory,
-            write_obs=write_obs,
-            **output,
-        )
+        with task_progress(quiet=quiet or as_json) as bar:
+            clusters, written = predict_file(
+                model,
+                features,
+                dataset=dataset,
+                labels_dataset=labels_dataset,
+                names_dataset=names_dataset,
+                keep=keep or [],
+                memory=memory,
+                write_obs=write_obs,
+                on_progress=show_phases(bar),
+                **output,
+            )
     summary = summarize(clusters, written)
     if as_json:
         print_json(summary)
