@@ -285,7 +285,7 @@ def fit(
         has_labels=has_labels,
         n_clusters=n_clusters,
     )
-    with task_progress(quiet=quiet or as_json) as bar:
+    with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
         task = bar.add_task("Clustering", total=None, detail="")
 
         def on_epoch(done: Any) -> None:
