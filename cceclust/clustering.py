@@ -37,12 +37,13 @@ from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.scratch import scratch_array
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
+from cceclust.validation import thread_count
 from cceclust.version import __version__
 
 __all__ = ["METHODS", "find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
@@ -65,7 +66,7 @@ def fit_features(
     labels: PartialLabels | None = None,
     memory: int | None = None,
     scratch: Path | None = None,
-    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_progress: OnProgress = silent,
     **parameters: Any,
 ) -> tuple[Clusters, Model]:
     """Cluster the rows of a feature file.
@@ -88,8 +89,8 @@ def fit_features(
     scratch : Path, optional
         Folder for a file without a name that holds the rows to train on, if even these are larger than `memory`; by
         default the system's folder for temporary files.
-    on_epoch : callable, optional
-        Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
     **parameters
         Parameters of the estimator.
 
@@ -117,7 +118,7 @@ def fit_features(
     else:
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
-        estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
+        estimator.fit(rows, *given, neighbors=neighbors, on_progress=on_progress)
         search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
     model = model_of(estimator, **provenance(features))
@@ -248,7 +249,9 @@ def find_neighbors(
     return graph
 
 
-def predict_features(model: Model, features: FeatureFile, *, memory: int | None = None) -> Clusters:
+def predict_features(
+    model: Model, features: FeatureFile, *, memory: int | None = None, on_progress: OnProgress = silent
+) -> Clusters:
     """Assign the rows of a feature file to the clusters of a model.
 
     Parameters
@@ -259,6 +262,8 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
         Features from the same source as those the model was fitted to.
     memory : int, optional
         Bytes that features may take; a file that is larger is streamed.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
 
     Returns
     -------
@@ -266,7 +271,10 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     """
     refuse_other_features(model, features)
     try:
-        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
+        rows = rows_of(features, memory)
+        prediction = predict_rows(
+            model.coef, model.intercept, rows, n_threads=thread_count(None), on_progress=on_progress
+        )
     except InputError as error:
         raise InputError(f"{features.path}: {error}") from error
     return as_clusters(prediction, model, features)
@@ -368,6 +376,7 @@ def predict_file(
     dataset: str | None = None,
     labels_dataset: str | None = None,
     memory: int | None = None,
+    on_progress: OnProgress = silent,
 ) -> tuple[Clusters, Path]:
     """Assign a feature file to the clusters of a model file and write the clusters beside it.
 
@@ -383,7 +392,7 @@ def predict_file(
         Keep absolute paths of this machine in the file, not only names.
     dataset, labels_dataset : str, optional
         As in :func:`cceclust.files.open_features`.
-    memory : int, optional
+    memory, on_progress : optional
         As in :func:`predict_features`.
 
     Returns
@@ -399,7 +408,7 @@ def predict_file(
     with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
         refuse_other_features(head, features)
         with claiming([out], inputs=[model, path], force=force):
-            clusters = predict_features(head, features, memory=memory)
+            clusters = predict_features(head, features, memory=memory, on_progress=on_progress)
             write_clusters(out, clusters, force=force, full_paths=full_paths)
     return clusters, out
 

@@ -26,6 +26,7 @@ from cceclust.cli.settings import Setting, parse_settings, print_settings, setti
 from cceclust.cli.summary import print_summary, summarize
 from cceclust.errors import InputError
 from cceclust.presets import PAPER_FEATURES
+from cceclust.progress import show_phases
 
 METHOD_PANEL = "Method"
 METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
@@ -285,12 +286,7 @@ def fit(
         has_labels=has_labels,
         n_clusters=n_clusters,
     )
-    with task_progress(quiet=quiet or as_json, unit="epochs") as bar:
-        task = bar.add_task("Clustering", total=None, detail="")
-
-        def on_epoch(done: Any) -> None:
-            bar.update(task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}")
-
+    with task_progress(quiet=quiet or as_json) as bar:
         clusters, written = fit_file(
             features,
             n_clusters,
@@ -305,7 +301,7 @@ def fit(
             labels=labels,
             soft_labels=soft_labels,
             memory=memory,
-            on_epoch=on_epoch,
+            on_progress=show_phases(bar),
             random_state=seed,
             **parameters,
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json
+from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
     OUTPUT_PANEL,
     DatasetOption,
@@ -19,6 +19,7 @@ from cceclust.cli.options import (
     QuietOption,
 )
 from cceclust.cli.summary import print_summary, summarize
+from cceclust.progress import show_phases
 
 
 def predict(
@@ -72,9 +73,16 @@ def predict(
         refuse_what_is_no_file(features)
         from cceclust.clustering import predict_file
 
-        clusters, written = predict_file(
-            model, features, dataset=dataset, labels_dataset=labels_dataset, memory=memory, **output
-        )
+        with task_progress(quiet=quiet or as_json) as bar:
+            clusters, written = predict_file(
+                model,
+                features,
+                dataset=dataset,
+                labels_dataset=labels_dataset,
+                memory=memory,
+                on_progress=show_phases(bar),
+                **output,
+            )
     summary = summarize(clusters, [written])
     if as_json:
         print_json(summary)

@@ -233,7 +233,7 @@ class TestResult:
         clusterer(verbose=1).fit(blobs())
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("Fitting: 1 of 30 epochs, loss 0.")
+        assert "Training: 1 of 30, loss 0." in err
 
 
 class TestData:
