@@ -92,6 +92,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
+# With so many clusters, only heads that start from the graph are trained: of 300 clusters the others found fewer, and
+# training takes most of the time.
+MANY_CLUSTERS = 100
 # Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
 # more outvote the heads where both are equally good.
 PARTITIONS = 4
