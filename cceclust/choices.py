@@ -179,6 +179,9 @@ SAMPLE_PER_CLUSTER = 50
 SAMPLE_BYTES = 64 << 20
 # unless these would be too few to choose from.
 LEAST_PER_CLUSTER = 4
+# Its first centres are drawn (k-means++) from this many rows, or this many for each cluster: with hundreds of clusters,
+# drawing from all would take most of the time.
+ROWS_FOR_FIRST_PLACES, FIRST_PLACES_PER_CLUSTER = 2000, 10
 # Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
 STEEPEST = 100.0
 
