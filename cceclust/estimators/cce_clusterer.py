@@ -140,6 +140,8 @@ class CCEClusterer(SoftmaxClusterer):
         none.
     weight_decay_ : float
         The weight decay that was used.
+    n_trained_rows_ : int
+        Number of rows that were trained on: all, or a random sample of very many that are not in memory.
     n_components_ : int
         Number of components that were trained on; the number of features if none.
     n_iter_ : int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -166,9 +166,17 @@ def metric_for(n_directions: int) -> Literal["cosine", "euclidean"]:
     return "euclidean" if n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE else "cosine"
 
 
-def find_graph(matrix: Any, n_neighbors: int, n_directions: int, *, n_jobs: int | None) -> NDArray[np.int32]:
+def find_graph(
+    matrix: Any,
+    n_neighbors: int,
+    n_directions: int,
+    *,
+    n_jobs: int | None,
+    on_block: Callable[[int, int], None] | None = None,
+) -> NDArray[np.int32]:
     """Return the nearest neighbours of each row."""
-    return nearest_neighbors(matrix, n_neighbors, metric=metric_for(n_directions), n_jobs=n_jobs)
+    metric = metric_for(n_directions)
+    return nearest_neighbors(matrix, n_neighbors, metric=metric, n_jobs=n_jobs, on_block=on_block)
 
 
 def find_arena(
