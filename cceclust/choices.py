@@ -92,6 +92,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
+# With so many clusters, only heads that start from the graph are trained: of 300 clusters the others found fewer, and
+# training takes most of the time.
+MANY_CLUSTERS = 100
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more.
 PARTITIONS, UNEVEN_PARTITIONS = 3, 2
@@ -176,6 +179,9 @@ SAMPLE_PER_CLUSTER = 50
 SAMPLE_BYTES = 64 << 20
 # unless these would be too few to choose from.
 LEAST_PER_CLUSTER = 4
+# Its first centres are drawn (k-means++) from this many rows, or this many for each cluster: with hundreds of clusters,
+# drawing from all would take most of the time.
+ROWS_FOR_FIRST_PLACES, FIRST_PLACES_PER_CLUSTER = 2000, 10
 # Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
 STEEPEST = 100.0
 
