@@ -284,7 +284,7 @@ ROUNDS_FOR_CELLS = 3
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:
-    """Return ``n_neighbors="auto"`` for dense rows in memory; 0 for none.
+    """Return ``n_neighbors="auto"`` for dense rows; 0 for none.
 
     Examples
     --------
