@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cceclust.cli.console import results
+from cceclust.cli.console import messages, results
 from cceclust.errors import ClusteringWarning, InputError
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
     )
 
 
-def print_summary(summary: Summary) -> None:
-    """Print a summary for people."""
-    console = results()
+def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
+    """Print a summary for people; to stderr if the clusters themselves go to stdout."""
+    console = messages() if to_stderr else results()
     plural = "" if summary.n_clusters == 1 else "s"
     console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} cluster{plural}[/]")
     if summary.k_scores:
