@@ -19,6 +19,7 @@ __all__ = [
     "neighbors_for",
     "restart_groups",
     "rows_for_search",
+    "rows_to_keep",
     "sample_for_kmeans",
     "steepness_for",
 ]
@@ -385,14 +386,27 @@ LOW_CONFIDENCE = 0.1
 # --- Memory -----------------------------------------------------------------------------------------------------------
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 4 << 20
 # Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
 BLOCKS_READ_AHEAD = 2
-# Files larger than memory: with fewer rows at hand, batches would be far from random.
-LEAST_ROWS_IN_MEMORY = 1000
+# Files larger than memory: with less, a sample that stands for all rows would not fit.
+LEAST_ROWS_IN_MEMORY = 500
+# Of more rows than this that are not in memory, a random sample is trained on: more make no better clusters, and
+# finding their neighbours takes longer than reading them. Fewer than the second number would make worse clusters.
+MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 200_000, 10_000
+# The search for neighbours holds this many copies of the rows, each of as many columns as there are components.
+COPIES_FOR_NEIGHBORS = 4
 # The silhouette compares all pairs of this many rows.
 SILHOUETTE_ROWS = 2000
-# Labelled rows that are kept while others are read from a file may take the memory divided by this.
-PARTS_OF_MEMORY_FOR_LABELS = 4
-# Rows of a file that are kept to judge on may take the memory divided by this, as their graph is several times larger.
-PARTS_OF_MEMORY_TO_JUDGE = 8
+
+
+def rows_to_keep(n_features: int, memory: int) -> int:
+    """Return how many rows that are not in memory are trained on, given the bytes that they may take.
+
+    Examples
+    --------
+    >>> rows_to_keep(2048, 10**9), rows_to_keep(2048, 10**8), rows_to_keep(2048, 10**6)
+    (200000, 24414, 10000)
+    """
+    copy = min(n_features, COMPONENTS) * np.dtype(np.float32).itemsize
+    return min(MOST_ROWS_KEPT, max(LEAST_ROWS_KEPT, memory // (COPIES_FOR_NEIGHBORS * copy)))

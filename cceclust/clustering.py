@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +33,7 @@ from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.scratch import scratch_array
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
@@ -60,6 +63,7 @@ def fit_features(
     method: str = "cce",
     labels: PartialLabels | None = None,
     memory: int | None = None,
+    scratch: Path | None = None,
     on_epoch: Callable[[EpochReport], None] | None = None,
     **parameters: Any,
 ) -> tuple[Clusters, Model]:
@@ -78,7 +82,11 @@ def fit_features(
         What is known of the classes of some rows. The clusters then carry the names of the classes; further clusters,
         if `n_clusters` leaves room for any, come after them. Needs method "cce".
     memory : int, optional
-        Bytes that features may take. A file that is larger is streamed. By default half of the machine's memory.
+        Bytes that features may take. A file that is larger is read piece by piece, twice: to measure its rows and
+        to keep what is trained on, and to predict them. By default half of the machine's memory.
+    scratch : Path, optional
+        Folder for a file without a name that holds the rows to train on, if even these are larger than `memory`; by
+        default the system's folder for temporary files.
     on_epoch : callable, optional
         Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
     **parameters
@@ -102,7 +110,7 @@ def fit_features(
         n_clusters = "auto" if labels is None else len(labels.classes)
     estimator = estimator_for(method, n_clusters, labels, parameters)
     started = time.perf_counter()
-    rows = rows_of(features, memory)
+    rows = rows_of(features, memory, scratch=scratch)
     if isinstance(estimator, KMeans):
         search, prediction = fit_kmeans(estimator, rows)
     else:
@@ -140,6 +148,7 @@ def fit_features(
         "n_components": getattr(estimator, "n_components_", None),
         "warnings": getattr(estimator, "problems_", []),
         "streamed": isinstance(rows, FileRows),
+        "trained_rows": getattr(estimator, "n_trained_rows_", None),
     }
     if search is not None:
         clusters.k_search = as_table(search)
@@ -190,7 +199,8 @@ def fit_kmeans(estimator: KMeans, rows: Rows) -> tuple[KSearch | None, Predictio
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
     """Return the neighbours that come with the features, if the estimator has a use for them."""
     wanted = getattr(estimator, "n_neighbors", 0)
-    if wanted == 0 or isinstance(rows, FileRows) or features.neighbors is None:
+    is_sampled = isinstance(rows, FileRows) and features.n_samples > choices.rows_to_keep(rows.shape[1], rows.memory)
+    if wanted == 0 or is_sampled or features.neighbors is None:
         return None
     if wanted == "auto":
         return features.neighbors
@@ -334,7 +344,7 @@ def fit_file(
         if sources:
             read = read_partial_labels if soft_labels is None else read_soft_labels
             given = read(sources[0], features.n_samples, paths=features.paths, features=path)
-        clusters, head = fit_features(features, n_clusters, labels=given, **settings)
+        clusters, head = fit_features(features, n_clusters, labels=given, scratch=out.parent, **settings)
         write_clusters(out, clusters, force=force, full_paths=full_paths)
         write_model(model, head, force=force, full_paths=full_paths)
         if report:
@@ -403,14 +413,15 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
     )
 
 
-def rows_of(features: FeatureFile, memory: int | None) -> Rows:
+def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None = None) -> Rows:
     """Load the features if they fit, and stream them otherwise."""
     budget = half_of_the_memory() if memory is None else memory
     n_samples, n_features = features.shape
     loaded_bytes = n_samples * n_features * (8 if features.dtype == np.float64 else 4)
     # Sparse features are in memory already, and smaller than this.
-    fits = features.is_sparse or loaded_bytes <= budget
-    return in_memory(features.array()) if fits else FileRows(features, budget)
+    if features.is_sparse or loaded_bytes <= budget:
+        return in_memory(features.array())
+    return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
 
 
 def half_of_the_memory() -> int:

@@ -237,5 +237,5 @@ def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
         np.save(large, X)
     command = [sys.executable, "-c", PEAK_OF_A_STREAM, str(small), str(large), str(budget)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    # Two buffers would be too much, and so would all the pages of a memory map.
-    assert int(result.stdout) < budget + 3 * BLOCK_BYTES
+    # Beside the rows to train on, there are some blocks on their way; all pages of a memory map would be too much.
+    assert int(result.stdout) < budget + 12 * BLOCK_BYTES

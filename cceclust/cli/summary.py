@@ -101,6 +101,9 @@ def print_summary(summary: Summary) -> None:
         console.print(
             "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
         )
+    trained = summary.diagnostics.get("trained_rows")
+    if trained is not None and trained < summary.n_samples:
+        console.print(f"Trained on       a random sample of {trained:,} rows")
     if "seconds" in summary.diagnostics:
         count = summary.diagnostics["n_iter"]
         epochs = f"{count} epoch{'' if count == 1 else 's'}"

@@ -165,8 +165,8 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
-            Features. float32 and float64 are used as they are, without a copy. Of a
-            :class:`cceclust.training.rows.FileRows`, the labelled rows must fit into the allowed memory.
+            Features. float32 and float64 are used as they are, without a copy. A
+            :class:`cceclust.training.rows.FileRows` need not fit into memory.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Hard labels: whole numbers with −1 for unknown, or strings with "" (or −1, None or NaN in an object array)
             for unknown. Labels −1 and 1, and no others, are two classes unless there are extra clusters. Or soft
@@ -182,7 +182,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         -------
         self
         """
-        rows = self._as_rows_with_labels(X, y, reset=True)
+        if y is None:
+            self._refuse_no_labels(X, reset=True)
+        rows = self._as_rows(X, reset=True)
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         given = self._read_labels(y, rows.shape[0])
         self_labeling = self._wants_self_labeling(given)
@@ -228,7 +230,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         self
         """
         is_first = not hasattr(self, "coef_")
-        rows = self._as_rows_with_labels(X, y, reset=is_first)
+        if y is None:
+            self._refuse_no_labels(X, reset=is_first)
+        rows = self._as_piece(X, reset=is_first)
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         if not is_first:
             classes = self.classes_[: len(self.classes_) - self.n_extra_clusters]
@@ -293,11 +297,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         codes = self._logits(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def _as_rows_with_labels(self, X: Any, y: Any, *, reset: bool) -> Rows:
-        """Check X as scikit-learn does, and that there are labels."""
-        if y is None:
-            validate_data(self, X, y, accept_sparse="csr", reset=reset)
-        return self._as_rows(X, reset=reset)
+    def _refuse_no_labels(self, X: Any, *, reset: bool) -> None:
+        """Raise as scikit-learn does where there are no labels."""
+        validate_data(self, X, None, accept_sparse="csr", reset=reset)
 
     def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
         """Check the parameters that concern labels, and the labels."""

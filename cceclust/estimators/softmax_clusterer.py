@@ -129,7 +129,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         self
         """
-        rows = self._as_rows(X, reset=not hasattr(self, "coef_"))
+        rows = self._as_piece(X, reset=not hasattr(self, "coef_"))
         settings = self.check_parameters()
         if settings.candidates is not None:
             if not hasattr(self, "n_clusters_"):

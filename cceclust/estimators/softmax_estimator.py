@@ -20,7 +20,7 @@ from cceclust.training.engine import EpochReport
 from cceclust.training.fit import Fit
 from cceclust.training.heads import row_logits
 from cceclust.training.pieces import PieceTrainer
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, computing_dtype, in_memory
+from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
 __all__ = ["SoftmaxEstimator", "draw_seed", "progress_for", "warn_of"]
@@ -54,12 +54,19 @@ class SoftmaxEstimator(BaseEstimator):
         with threadpool_limits(1, user_api="blas"):
             return np.concatenate([logits for _, logits in row_logits(self.coef_, self.intercept_, rows)])
 
+    def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
+        """Check a piece of the data."""
+        rows = self._as_rows(X, reset=reset)
+        if not isinstance(rows, ArrayRows | SparseRows):
+            raise InputError("a piece of data must be in memory; use fit for a whole file, or read parts of it")
+        return rows
+
     def _as_rows(self, X: Any, *, reset: bool) -> Rows:
         """Check X as scikit-learn does; rows of a file are returned unchanged.
 
         When fitting, values that are not finite are found later, in the first pass over the rows.
         """
-        if isinstance(X, ArrayRows | FileRows | SparseRows):
+        if isinstance(X, ArrayRows | SparseRows | DistantRows):
             if not reset and X.shape[1] != self.n_features_in_:
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
             self.n_features_in_ = X.shape[1]
@@ -89,13 +96,14 @@ class SoftmaxEstimator(BaseEstimator):
             self.modularity_ = float(fit.choice.modularities[fit.choice.best])
             self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
+        self.n_trained_rows_ = fit.n_trained_rows
         self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
         self._columns = fit.columns
         self.problems_ = fit.problems
         self._standardization = fit.standardization
         self._pieces: PieceTrainer | None = None
 
-    def _pieces_so_far(self, rows: Rows, settings: FitSettings, **options: Any) -> PieceTrainer:
+    def _pieces_so_far(self, rows: ArrayRows | SparseRows, settings: FitSettings, **options: Any) -> PieceTrainer:
         """Return the training to continue: that of earlier pieces, of a fit, or a new one."""
         so_far: PieceTrainer | None = getattr(self, "_pieces", None)
         if so_far is not None:

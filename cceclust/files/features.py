@@ -41,9 +41,6 @@ __all__ = ["FeatureFile", "check_features_name", "open_features", "write_feature
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
-# Buffers are mixed from at least this many places of the file, so that a file sorted by class does not yield
-# batches of one class.
-RUNS_IN_MEMORY = 16
 
 
 class FeatureFile:
@@ -249,40 +246,6 @@ class FeatureFile:
         step = n_rows or self.block_rows
         for start in range(0, self.n_samples, step):
             yield start, self.read(slice(start, start + step))
-
-    def shuffled_buffers(
-        self, generator: np.random.Generator, *, rows_in_memory: int, dtype: np.dtype[Any]
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield buffers ``(indices, rows)`` of many rows, so that every row comes exactly once.
-
-        Each buffer consists of runs of successive rows from all over the file, in file order. Its memory is used
-        again for the next one.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Decides which runs share a buffer.
-        rows_in_memory : int
-            Maximum number of rows in a buffer.
-        dtype : dtype
-            Type of the rows that are yielded.
-        """
-        run = max(1, min(self.block_rows, rows_in_memory // RUNS_IN_MEMORY))
-        starts = generator.permutation(np.arange(0, self.n_samples, run))
-        runs_at_once = max(1, rows_in_memory // run)
-        memory = np.empty((min(runs_at_once * run, self.n_samples), self.n_features), dtype)
-        for first in range(0, len(starts), runs_at_once):
-            pieces = [np.arange(s, s + self._run_length(s, run)) for s in np.sort(starts[first : first + runs_at_once])]
-            indices = np.concatenate(pieces)
-            rows = memory[: len(indices)]
-            held = 0
-            for piece in pieces:
-                rows[held : held + len(piece)] = self._read_run(int(piece[0]), int(piece[-1]) + 1)
-                held += len(piece)
-            yield indices, rows
-
-    def _run_length(self, start: int, run: int) -> int:
-        return min(run, self.n_samples - int(start))
 
 
 def forget_mapped_pages(matrix: Any) -> None:

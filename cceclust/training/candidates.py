@@ -22,7 +22,7 @@ from cceclust.training.heads import HeadStack, row_logits
 from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
+from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
@@ -202,14 +202,12 @@ def find_arena(
         return arena_of_rows(space, space.rows, sample_weight, neighbors, kept)
     if not isinstance(space.rows, ArrayRows) or len(kept) > choices.MOST_ROWS:
         affordable = choices.BYTES_TO_JUDGE // (space.rows.shape[1] * space.rows.dtype.itemsize)
-        if isinstance(space.rows, FileRows):
-            affordable = space.rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE
         n_rows = min(choices.ROWS_TO_JUDGE, affordable, len(kept))
         if n_rows < choices.LEAST_ROWS_PER_CLUSTER * settings.n_clusters:
             return None
         kept = np.sort(np.random.default_rng(seed).choice(kept, n_rows, replace=False))
     n_neighbors = min(choices.JUDGE_NEIGHBORS, len(kept) - 1)
-    taken = space.rows.take(kept)
+    taken: Any = space.rows.take(kept)
     dense = (taken.toarray() if isinstance(space.rows, SparseRows) else np.asarray(taken)).astype(space.rows.dtype)
     part = TrainingSpace(in_memory(dense), space.standardization, space.origin, space.axes)
     found = find_graph(dense, n_neighbors, spectrum.n_directions, n_jobs=settings.n_jobs)

@@ -68,7 +68,7 @@ class Prediction:
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
 
 
-def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Prediction:
+def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1) -> Prediction:
     """Predict all rows in one pass.
 
     Raises
@@ -79,7 +79,8 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Pre
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
     with threadpool_limits(1, user_api="blas"):
-        results = rows.map_blocks(head_on_blocks(predict_block, coef, intercept), n_outputs=len(coef))
+        predict = head_on_blocks(predict_block, coef, intercept)
+        results = rows.map_blocks(predict, n_outputs=len(coef), n_threads=n_threads)
         for where, (block_labels, block_probabilities, is_finite) in results:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))

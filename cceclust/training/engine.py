@@ -21,7 +21,7 @@ from cceclust.errors import InputError
 from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import Buffer, Rows
+from cceclust.training.rows import ArrayRows, SparseRows
 from cceclust.training.standardization import Standardization
 
 __all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
@@ -108,35 +108,35 @@ class RestartGroup:
     @np.errstate(over="ignore", invalid="ignore")
     def train_on(
         self,
-        buffer: Buffer,
+        matrix: Any,
         sample_weight: NDArray[Any],
         standardization: Standardization,
         companions: NDArray[np.intp] | None,
         plan: TrainingPlan,
         rate_at: Callable[[float], float],
     ) -> None:
-        """Train on the rows of a buffer once, in batches of nearly equal size.
+        """Train on all rows once, in batches of nearly equal size.
 
         Parameters
         ----------
-        buffer : Buffer
+        matrix : ndarray or CSR matrix of shape (n_rows, n_features)
             The rows.
         sample_weight : ndarray of shape (n_rows,)
-            Weights of the buffer's rows. Rows with a weight of 0 are skipped.
+            Their weights. Rows with a weight of 0 are skipped.
         standardization : Standardization
             Applied to each batch.
         companions : ndarray of shape (n_rows, n_companions) or None
-            For each row of the buffer, rows of the buffer that share its pseudo-label; one is drawn each time.
+            For each row, rows that share its pseudo-label; one is drawn each time.
         plan : TrainingPlan
             Batch size and weight decay.
         rate_at : callable
-            Maps the fraction of the buffer that is done to the learning rate.
+            Maps the fraction of the rows that is done to the learning rate.
         """
         order = self.generator.permutation(np.flatnonzero(sample_weight > 0))
         if len(order) == 0:
             return
         n_batches = max(1, round(len(order) / plan.batch_size))
-        batch = self._batch_of(buffer, -(-len(order) // n_batches) * (1 if companions is None else 2))
+        batch = self._batch_of(matrix, -(-len(order) // n_batches) * (1 if companions is None else 2))
         for number, indices in enumerate(np.array_split(order, n_batches)):
             if self.stopped:
                 return
@@ -144,21 +144,21 @@ class RestartGroup:
             if companions is not None:
                 drawn = self.generator.integers(0, companions.shape[1], len(indices))
                 rows = np.concatenate([indices, companions[indices, drawn]])
-            batch.load(buffer.matrix, rows, standardization)
+            batch.load(matrix, rows, standardization)
             weights = sample_weight[indices]
             total = float(weights.sum())
             rate = rate_at(number / n_batches)
             if self.objective is None:
-                losses = self._step_on_labels(batch, buffer.indices[indices], weights / total, rate, plan)
+                losses = self._step_on_labels(batch, indices, weights / total, rate, plan)
             else:
                 losses = self._step(self.objective, batch, weights / total, rate, plan, standardization)
             self.loss_sums += losses * total
             self.loss_weight += total
 
-    def _batch_of(self, buffer: Buffer, capacity: int) -> Batch:
-        """Return memory for this many rows: the batch size depends on the size of the buffer."""
+    def _batch_of(self, matrix: Any, capacity: int) -> Batch:
+        """Return memory for this many rows: the batch size depends on the number of all rows."""
         if self._batch is None or capacity > self._capacity:
-            self._batch, self._capacity = batch_for(buffer.matrix, capacity), capacity
+            self._batch, self._capacity = batch_for(matrix, capacity), capacity
         return self._batch
 
     def _step(
@@ -213,7 +213,7 @@ class RestartGroup:
 
 
 def train(
-    rows: Rows,
+    rows: ArrayRows | SparseRows,
     plan: TrainingPlan,
     draw_heads: Callable[[NDArray[np.intp], np.random.Generator], HeadStack],
     make_objective: Callable[[NDArray[np.intp]], Objective | None],
@@ -230,7 +230,7 @@ def train(
 
     Parameters
     ----------
-    rows : Rows
+    rows : ArrayRows or SparseRows
         The features.
     plan : TrainingPlan
         How to train.
@@ -246,7 +246,7 @@ def train(
     sample_weight : ndarray of shape (n_samples,)
         Weight of each row.
     companions : ndarray of shape (n_samples, n_companions), optional
-        Rows that share each row's pseudo-label. Only for rows in memory.
+        Rows that share each row's pseudo-label.
     supervision : Supervision, optional
         The loss of labelled rows.
     n_threads : int, optional
@@ -258,25 +258,18 @@ def train(
     -------
     TrainedHeads
     """
-    shuffling, *seeds = np.random.SeedSequence(seed).spawn(1 + choices.restart_groups(plan.n_restarts))
-    generator = np.random.default_rng(shuffling)
+    numbers = range(1, 1 + choices.restart_groups(plan.n_restarts))
+    seeds = [np.random.SeedSequence(seed, spawn_key=(number,)) for number in numbers]
     groups = make_groups(plan, draw_heads, make_objective, seeds, supervision)
     curves: list[NDArray[np.float64]] = []
     stalled = False
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         for epoch in range(plan.max_epochs):
-            done = 0
-            for buffer in rows.buffers(generator):
-                start, part = done / rows.shape[0], len(buffer.indices) / rows.shape[0]
 
-                def rate_at(progress: float, epoch: int = epoch, start: float = start, part: float = part) -> float:
-                    return learning_rate(plan, epoch + start + part * progress)
+            def rate_at(progress: float, epoch: int = epoch) -> float:
+                return learning_rate(plan, epoch + progress)
 
-                arguments = (buffer, sample_weight[buffer.indices], standardization, companions, plan, rate_at)
-                train_all(pool, groups, arguments)
-                done += len(buffer.indices)
-            # The next epoch allocates its own buffer; both together would take twice the memory.
-            del buffer, arguments
+            train_all(pool, groups, (rows.matrix, sample_weight, standardization, companions, plan, rate_at))
             curves.append(np.concatenate([group.epoch_losses() for group in groups]))
             if not np.isfinite(curves[-1]).any():
                 raise InputError(
@@ -299,7 +292,7 @@ def train(
 
 
 def train_all(pool: ThreadPoolExecutor, groups: list[RestartGroup], arguments: tuple[Any, ...]) -> None:
-    """Train all groups on a buffer. An error or Ctrl-C stops them after their next batch."""
+    """Train all groups on all rows. An error or Ctrl-C stops them after their next batch."""
     outcomes = [pool.submit(group.train_on, *arguments) for group in groups]
     try:
         for outcome in as_completed(outcomes):

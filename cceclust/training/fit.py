@@ -25,18 +25,19 @@ from cceclust.training.candidates import (
 )
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
 from cceclust.training.engine import EpochReport, TrainedHeads, TrainingPlan, train
+from cceclust.training.gathering import Gathered, gather
 from cceclust.training.heads import HeadStack
-from cceclust.training.k_search import KSearch, search_rows
-from cceclust.training.labels import Supervision, labelled_rows
+from cceclust.training.k_search import KSearch
+from cceclust.training.labels import Supervision
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
-from cceclust.training.robustness import distances_from_the_middle, outlier_scores, scaled_columns, without_far_rows
+from cceclust.training.robustness import distances_from_the_middle, outlier_scores
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
 from cceclust.training.selection import Evaluation, evaluate
 from cceclust.training.settings import FitSettings
-from cceclust.training.space import TrainingSpace, training_space
+from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum, longest_stable_step, measure_spectrum
-from cceclust.training.standardization import Standardization, fold, measure
+from cceclust.training.standardization import Standardization, fold
 from cceclust.training.starts import heads_around_centres, in_order_of_classes, random_heads
 
 __all__ = ["Fit", "MakeObjective", "choose_decay", "fit_heads", "make_plan", "start_piece"]
@@ -73,6 +74,8 @@ class Fit:
         The weight decay that suits the data, or the one given.
     n_components : int
         Number of components that were trained on, or of features.
+    n_trained_rows : int
+        Number of rows that were trained on: all, or a random sample of very many that are not in memory.
     standardization : Standardization
         What was done to the features before training.
     prediction : Prediction
@@ -80,7 +83,8 @@ class Fit:
     columns : ndarray of shape (n_features,) or None
         What each column was divided by first, if columns were scaled one by one.
     outlier_scores : ndarray of shape (n_samples,) or None
-        How much farther each row is from its neighbours than they are from theirs.
+        How much farther each row is from its neighbours than they are from theirs; None if these were not found for all
+        rows.
     problems : list of str
         What makes the clusters doubtful.
     search : KSearch or None
@@ -99,6 +103,7 @@ class Fit:
     n_agreeing: int
     weight_decay: float
     n_components: int
+    n_trained_rows: int
     standardization: Standardization
     prediction: Prediction
     columns: NDArray[np.float64] | None
@@ -109,7 +114,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a fit knows of the rows before it trains; the same for any number of clusters.
+    """What a fit knows of the rows that it trains on.
 
     Attributes
     ----------
@@ -123,10 +128,6 @@ class Prepared:
         How many of them share pseudo-labels in training.
     arena : Arena or None
         Where candidates are judged.
-    columns : ndarray of shape (n_features,) or None
-        What each column was divided by first, if columns were scaled one by one.
-    search : KSearch or None
-        How the number of clusters was chosen; None if it was given.
     """
 
     space: TrainingSpace
@@ -134,8 +135,6 @@ class Prepared:
     neighbors: NDArray[np.intp] | None
     n_companions: int
     arena: Arena | None
-    columns: NDArray[np.float64] | None
-    search: KSearch | None
 
 
 def fit_heads(
@@ -170,36 +169,43 @@ def fit_heads(
     on_epoch : callable, optional
         Called with an :class:`~cceclust.training.engine.EpochReport` after each epoch.
     """
-    n_far = 0
-    if settings.standardize and supervision is None:
-        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed)
-    # Rows without a label that learn from labels alone only serve to measure the features.
-    learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
-    n_learning = int((learning > 0).sum())
-    if make_objective and n_learning < settings.n_clusters:
-        raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
     with threadpool_limits(1, user_api="blas"):
+        gathered = gather(
+            rows,
+            settings,
+            sample_weight,
+            neighbors=neighbors,
+            labelled=None if supervision is None else supervision.rows,
+            seed=seed,
+        )
+        search, weights_of_all = gathered.search, gathered.sample_weight
+        sample_weight = gathered.weights
+        if search is not None:
+            settings = settings.with_clusters(search.chosen)
+        if supervision is not None:
+            supervision = supervision.among(gathered.which)
+        # Rows without a label that learn from labels alone only serve to measure the features.
+        learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
+        n_learning = int((learning > 0).sum())
+        if make_objective and n_learning < settings.n_clusters:
+            raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
         # Labels decide between heads by the loss they leave; without any, the graph decides.
         is_judged = make_objective is not None and supervision is None and settings.is_judged
         prepared = prepare(
-            rows,
+            gathered.space,
             settings if make_objective else replace(settings, n_neighbors=0),
             sample_weight,
             neighbors,
             is_judged=is_judged,
             seed=seed,
         )
-        search = prepared.search
-        if search is not None:
-            settings = settings.with_clusters(search.chosen)
         if prepared.arena is None:
             # The loss decides, which cannot be compared between heads of different fairness.
             settings = settings.without_graph()
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
-            joining = labelled_rows(prepared.space.rows, supervision.rows, sample_weight[supervision.rows])
-            supervision = replace(supervision, joining=joining)
+            supervision = supervision.joined(prepared.space.rows.matrix, sample_weight)
         decay = choose_decay(prepared.space, prepared.spectrum, settings, sample_weight, supervision, seed=seed)
         plans, partitions = plan_candidates(prepared, settings, decay, rows.dtype, seed=seed)
         trained = train_heads(
@@ -226,15 +232,15 @@ def fit_heads(
             )
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
-        coef, intercept = finite_heads(prepared, weights, biases)
-        prediction = predict_rows(coef, intercept, rows)
+        coef, intercept = finite_heads(gathered, weights, biases)
+        prediction = predict_rows(coef, intercept, rows, n_threads=settings.n_threads)
         loss = float(evaluation.losses[best])
         if make_objective and partitions is not None:
             # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.
             fitted = replace(
                 plans[best],
                 fairness=settings.fixed_fairness or choices.FAIRNESS,
-                prior=prediction.shares(sample_weight).astype(rows.dtype),
+                prior=prediction.shares(weights_of_all).astype(rows.dtype),
             )
             objective = make_objective([fitted])
             last = replace(trained, weights=weights[None], biases=biases[None])
@@ -246,9 +252,9 @@ def fit_heads(
         problems = [search.in_words()]
     elif make_objective:
         problems = find_problems(
-            prediction.sizes((sample_weight > 0).astype(float) if settings.has_free_prior else sample_weight),
+            prediction.sizes((weights_of_all > 0).astype(float) if settings.has_free_prior else weights_of_all),
             None if settings.has_free_prior else plans[best].prior,
-            prediction.mean_confidence(sample_weight),
+            prediction.mean_confidence(weights_of_all),
             agreement=agreement,
             converged=trained.converged,
             n_candidates=1 if choice is None else len(choice.names),
@@ -257,10 +263,10 @@ def fit_heads(
     else:
         # Classes may have any size and, with soft labels, any confidence.
         problems = [] if trained.converged else [STILL_FALLING]
-    if n_far:
+    if gathered.n_far:
         problems.append(
-            f"{n_far} of {rows.shape[0]} rows are more than {choices.FAR:g} times as far from the middle as most rows: "
-            "they took no part in the fit; look at outlier_score_"
+            f"{gathered.n_far} of {rows.shape[0]} rows are more than {choices.FAR:g} times as far from the middle as "
+            "most rows: they took no part in the fit; look at outlier_score_"
         )
     return Fit(
         coef=coef,
@@ -274,32 +280,19 @@ def fit_heads(
         agreement=agreement,
         n_agreeing=evaluation.n_agreeing if choice is None else choice.n_agreeing,
         weight_decay=decay,
-        n_components=prepared.space.rows.shape[1],
-        standardization=prepared.space.origin,
+        n_components=gathered.space.rows.shape[1],
+        n_trained_rows=gathered.space.rows.shape[0],
+        standardization=gathered.space.origin,
         prediction=prediction,
-        columns=prepared.columns,
-        outlier_scores=score_outliers(prepared, sample_weight, settings),
+        columns=gathered.columns,
+        outlier_scores=score_outliers(prepared, sample_weight, settings) if gathered.has_all_rows else None,
         problems=problems,
         search=search,
     )
 
 
-def search_candidates(
-    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, seed: int
-) -> KSearch | None:
-    """Choose the number of clusters, unless it is given."""
-    if settings.candidates is None:
-        return None
-    candidates = None if settings.candidates == "auto" else settings.candidates
-    if neighbors is not None and as_neighbors(neighbors, rows.shape[0]).shape[1] < choices.LEAST_JUDGE_NEIGHBORS:
-        neighbors = None
-    return search_rows(
-        rows, candidates, sample_weight=sample_weight, neighbors=neighbors, seed=seed, n_jobs=settings.n_jobs
-    )
-
-
 def score_outliers(prepared: Prepared, weights: NDArray[Any], settings: FitSettings) -> NDArray[np.float64] | None:
-    """Return how much each row stands out from its neighbours; None where not all rows have neighbours in memory."""
+    """Return how much each row stands out from its neighbours; None without neighbours, or where rows are sparse."""
     space = prepared.space
     if prepared.neighbors is None or not isinstance(space.rows, ArrayRows):
         return None
@@ -313,41 +306,25 @@ def score_outliers(prepared: Prepared, weights: NDArray[Any], settings: FitSetti
 
 
 def prepare(
-    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, *, is_judged: bool, seed: int
+    space: TrainingSpace,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    neighbors: Any,
+    *,
+    is_judged: bool,
+    seed: int,
 ) -> Prepared:
-    """Measure the rows, project them if they are wide, and find their neighbours."""
-    standardization = measure(rows, sample_weight, standardize=settings.standardize)
-    columns, deviations = None, standardization.deviations
-    if deviations is not None and (
-        settings.scale == "columns"
-        or (settings.scale == "auto" and isinstance(rows, ArrayRows) and choices.needs_column_scaling(deviations))
-    ):
-        columns = np.where(deviations > 0, deviations, 1.0)
-        rows = scaled_columns(rows, deviations)
-        standardization = measure(rows, sample_weight, standardize=True)
-    search = search_candidates(rows, settings, sample_weight, neighbors, seed)
-    if search is not None:
-        settings = settings.with_clusters(search.chosen)
-    space = training_space(
-        rows,
-        standardization,
-        sample_weight,
-        settings.n_components,
-        settings.n_clusters,
-        is_centred=settings.standardize,
-        seed=seed,
-        n_threads=settings.n_threads,
-    )
+    """Find out how the rows vary and which are neighbours."""
     spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
     found, n_companions = find_neighbors(space.rows, spectrum, settings, neighbors, sample_weight, is_judged=is_judged)
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
-    return Prepared(space, spectrum, found, n_companions, arena, columns, search)
+    return Prepared(space, spectrum, found, n_companions, arena)
 
 
 def find_neighbors(
-    rows: Rows,
+    rows: ArrayRows | SparseRows,
     spectrum: Spectrum,
     settings: FitSettings,
     neighbors: Any,
@@ -356,9 +333,6 @@ def find_neighbors(
     is_judged: bool,
 ) -> tuple[NDArray[np.intp] | None, int]:
     """Return the nearest neighbours of all rows, given or found, and how many of them share pseudo-labels."""
-    is_in_memory = isinstance(rows, ArrayRows | SparseRows)
-    if (neighbors is not None or settings.n_neighbors not in ("auto", 0)) and not is_in_memory:
-        raise InputError("neighbours need all rows in memory; allow more memory or set n_neighbors=0")
     if neighbors is not None:
         given = as_neighbors(neighbors, rows.shape[0])
         # Nothing is learned from rows without weight: in their place, a row is its own neighbour.
@@ -372,7 +346,7 @@ def find_neighbors(
     if n_companions >= len(kept) and settings.n_neighbors != "auto":
         raise InputError(f"n_neighbors={n_companions}; expected fewer than the {len(kept)} rows")
     count = min(count, len(kept) - 1)
-    if count < 1 or not isinstance(rows, ArrayRows | SparseRows):
+    if count < 1:
         return None, 0
     matrix = rows.matrix if len(kept) == rows.shape[0] else rows.matrix[kept]
     found = np.zeros((rows.shape[0], count), np.intp)
@@ -473,7 +447,7 @@ def evaluate_heads(
 
 
 def start_piece(
-    rows: Rows,
+    rows: ArrayRows | SparseRows,
     settings: FitSettings,
     standardization: Standardization,
     sample_weight: NDArray[Any],
@@ -585,13 +559,13 @@ def refuse_growing_weights(learning_rate: float, weight_decay: float | NDArray[n
         )
 
 
-def finite_heads(prepared: Prepared, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[Any, Any]:
+def finite_heads(gathered: Gathered, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[Any, Any]:
     """Return a head for raw features, or say that their scale leaves no room for one."""
-    space = prepared.space
+    space = gathered.space
     with np.errstate(over="ignore", invalid="ignore"):
         coef, intercept = space.raw_heads(weights, biases)
-        if prepared.columns is not None:
-            coef = (coef / prepared.columns).astype(coef.dtype)
+        if gathered.columns is not None:
+            coef = (coef / gathered.columns).astype(coef.dtype)
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise InputError(f"features vary by {space.origin.scale:g}, too little for {coef.dtype}; rescale them")
     return coef, intercept

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from cceclust import choices
-from cceclust.errors import InputError
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows
-
-__all__ = ["LabelledRows", "Supervision", "labelled_rows"]
+__all__ = ["LabelledRows", "Supervision"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,17 @@ class Supervision:
         weights[self.rows] = sample_weight[self.rows]
         return weights
 
+    def among(self, which: slice | NDArray[np.intp]) -> Supervision:
+        """Return the labels of some of the rows, given their numbers, ascending; a slice stands for all rows."""
+        if isinstance(which, slice):
+            return self
+        is_kept = np.isin(self.rows, which)
+        return replace(self, rows=np.searchsorted(which, self.rows[is_kept]), targets=self.targets[is_kept])
+
+    def joined(self, matrix: Any, sample_weight: NDArray[Any]) -> Supervision:
+        """Return the same with labelled rows that are added to every batch, given all rows and their weights."""
+        return replace(self, joining=LabelledRows(matrix, self.rows, sample_weight[self.rows]))
+
     def to_gradient(
         self, probabilities: NDArray[Any], labelled: NDArray[np.intp], weights: NDArray[Any]
     ) -> NDArray[np.float64]:
@@ -128,27 +135,3 @@ class Supervision:
         else:
             rowwise = -xlogy(targets, np.maximum(probabilities, floor)).sum(axis=1)
         return np.asarray(self.weight * (rowwise @ weights), np.float64)
-
-
-def labelled_rows(rows: Rows, labelled: NDArray[np.intp], weights: NDArray[Any]) -> LabelledRows:
-    """Return the labelled rows; those of a file larger than memory are read once and kept.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    labelled : ndarray of shape (n_labelled,)
-        Numbers of the labelled ones, ascending.
-    weights : ndarray of shape (n_labelled,)
-        Their weights.
-    """
-    if isinstance(rows, ArrayRows | SparseRows):
-        return LabelledRows(rows.matrix, labelled, weights)
-    assert isinstance(rows, FileRows)
-    affordable = rows.rows_in_memory // choices.PARTS_OF_MEMORY_FOR_LABELS
-    if len(labelled) > affordable:
-        raise InputError(
-            f"{len(labelled):,} labelled rows do not fit into memory beside the others: there is room for "
-            f"{affordable:,}; allow more memory"
-        )
-    return LabelledRows(rows.take(labelled).astype(rows.dtype), np.arange(len(labelled)), weights)

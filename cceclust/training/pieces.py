@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +14,9 @@ from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import RestartGroup
 from cceclust.training.fit import MakeObjective, make_plan, start_piece
 from cceclust.training.heads import HeadStack
-from cceclust.training.labels import Supervision, labelled_rows
+from cceclust.training.labels import Supervision
 from cceclust.training.robustness import scaled_columns
-from cceclust.training.rows import Rows
+from cceclust.training.rows import ArrayRows, SparseRows
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
 from cceclust.training.standardization import Standardization, fold, measure
@@ -54,7 +54,7 @@ class PieceTrainer:
     @classmethod
     def begin(
         cls,
-        rows: Rows,
+        rows: ArrayRows | SparseRows,
         settings: FitSettings,
         *,
         sample_weight: NDArray[Any],
@@ -86,7 +86,7 @@ class PieceTrainer:
 
     def train_on(
         self,
-        rows: Rows,
+        rows: ArrayRows | SparseRows,
         settings: FitSettings,
         make_objective: MakeObjective | None,
         *,
@@ -98,8 +98,7 @@ class PieceTrainer:
             rows = scaled_columns(rows, self.columns)
         learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
         if supervision is not None and make_objective:
-            joining = labelled_rows(rows, supervision.rows, sample_weight[supervision.rows])
-            supervision = replace(supervision, joining=joining)
+            supervision = supervision.joined(rows.matrix, sample_weight)
         space = TrainingSpace.of_rows(rows, self.standardization)
         with threadpool_limits(1, user_api="blas"):
             plan = make_plan(settings, self.weight_decay, rows.shape[0], space, learning, supervision, seed=0)
@@ -112,8 +111,7 @@ class PieceTrainer:
             ]
             objective = make_objective(plans) if make_objective else None
             group = RestartGroup(self.heads, objective, self.generator, supervision)
-            for buffer in rows.buffers(self.generator):
-                group.train_on(buffer, learning, self.standardization, None, plan, lambda _: rate)
+            group.train_on(rows.matrix, learning, self.standardization, None, plan, lambda _: rate)
         losses = group.epoch_losses()
         if self.running_losses is not None:
             kept = choices.RUNNING_LOSS_KEPT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,27 @@ from cceclust.training.kernels import mean_distances, row_distances
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.spectrum import sample_rows
 
-__all__ = ["distances_from_the_middle", "outlier_scores", "scaled_columns", "without_far_rows"]
+__all__ = [
+    "Middle",
+    "are_few",
+    "columns_to_divide_by",
+    "distances_from_the_middle",
+    "distances_of",
+    "find_middle",
+    "outlier_scores",
+    "scaled_columns",
+    "without_far_rows",
+]
 
 
-def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> Rows:
+def columns_to_divide_by(deviations: NDArray[np.float64], scale: str, *, is_dense: bool) -> NDArray[np.float64] | None:
+    """Return what each column is divided by, if the setting or their deviations ask for it; constant ones stay."""
+    if scale == "columns" or (scale == "auto" and is_dense and choices.needs_column_scaling(deviations)):
+        return np.where(deviations > 0, deviations, 1.0)
+    return None
+
+
+def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> ArrayRows | SparseRows:
     """Return the rows with each column divided by its standard deviation; constant columns stay as they are.
 
     Parameters
@@ -40,8 +58,45 @@ def scaled_columns(rows: Rows, deviations: NDArray[np.float64]) -> Rows:
     return ArrayRows(matrix)
 
 
+@dataclass(frozen=True)
+class Middle:
+    """The middle of the rows, and how far from it most of them are.
+
+    Attributes
+    ----------
+    point : ndarray of shape (n_features,)
+        The median of each column.
+    largest : float
+        The largest difference from it in any column.
+    usual : float
+        The median distance from it, divided by `largest`.
+    """
+
+    point: NDArray[np.float64]
+    largest: float
+    usual: float
+
+
 # What is not finite is found later, by the pass that measures the features.
 @np.errstate(over="ignore", invalid="ignore")
+def find_middle(sample: NDArray[np.float64]) -> Middle:
+    """Return the middle of a sample of rows."""
+    point = np.median(sample, axis=0)
+    # Scaled by the largest value first, squares neither overflow nor vanish.
+    largest = float(np.abs(sample - point).max()) or 1.0
+    usual = float(np.median(np.linalg.norm((sample - point) / largest, axis=1)))
+    return Middle(point, largest, usual)
+
+
+def distances_of(block: NDArray[Any], *, middle: Middle) -> NDArray[np.float64]:
+    """Return each row's distance from the middle, in multiples of the usual distance."""
+    if not middle.usual > 0:
+        return np.ones(len(block))
+    distances = np.empty(len(block))
+    row_distances(block, middle.point, middle.largest, distances)
+    return distances / middle.usual
+
+
 def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> NDArray[np.float64]:
     """Return each row's distance from the median of a sample, in multiples of the sample's median distance.
 
@@ -54,22 +109,16 @@ def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: 
     seed : int
         Decides the sample.
     """
-    sample, _ = sample_rows(rows, sample_weight, seed)
-    middle = np.median(sample, axis=0)
-    # Scaled by the largest value first, squares neither overflow nor vanish.
-    largest = float(np.abs(sample - middle).max()) or 1.0
-    usual = float(np.median(np.linalg.norm((sample - middle) / largest, axis=1)))
+    middle = find_middle(sample_rows(rows, sample_weight, seed)[0])
     distances = np.empty(rows.shape[0])
-    for where, found in rows.map_blocks(partial(block_distances, middle=middle, scale=largest)):
+    for where, found in rows.map_blocks(partial(distances_of, middle=middle)):
         distances[where] = found
-    return distances / usual if usual > 0 else np.ones(rows.shape[0])
-
-
-def block_distances(block: NDArray[Any], *, middle: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-    """Return the distance of each row of a block from the middle, in multiples of a scale."""
-    distances = np.empty(len(block))
-    row_distances(block, middle, scale, distances)
     return distances
+
+
+def are_few(is_far: NDArray[np.bool_]) -> bool:
+    """Tell whether there are far rows, but not so many that they are a cluster of their own."""
+    return 0 < int(is_far.sum()) <= max(1, choices.MOST_FAR * len(is_far))
 
 
 def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> tuple[NDArray[Any], int]:
@@ -81,8 +130,7 @@ def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> t
     if not isinstance(rows, ArrayRows):
         return sample_weight, 0
     far = (distances_from_the_middle(rows, sample_weight, seed=seed) > choices.FAR) & (sample_weight > 0)
-    if not far.any() or far.sum() > max(1, choices.MOST_FAR * len(far)):
-        # Many far rows are a cluster of their own.
+    if not are_few(far):
         return sample_weight, 0
     return np.where(far, sample_weight.dtype.type(0), sample_weight), int(far.sum())
 

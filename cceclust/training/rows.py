@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +17,9 @@ from cceclust.errors import InputError
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
 
-__all__ = ["ArrayRows", "Buffer", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
+__all__ = ["ArrayRows", "DistantRows", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Rows that are in memory now.
-
-    Attributes
-    ----------
-    matrix : ndarray or CSR matrix of shape (n_rows, n_features)
-        The rows.
-    indices : ndarray of shape (n_rows,)
-        Their numbers in the whole data.
-    """
-
-    matrix: Any
-    indices: NDArray[np.intp]
 
 
 class Rows(Protocol):
@@ -74,8 +57,17 @@ class Rows(Protocol):
     def take(self, indices: NDArray[np.intp]) -> Any:
         """Return the rows with these indices, which are few and sorted."""
 
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield all rows once, in buffers of random composition."""
+
+@runtime_checkable
+class DistantRows(Rows, Protocol):
+    """Rows that are not in memory: what is trained on is copied from them."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the copy may take, and the search for neighbours in it."""
+
+    def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
+        """Return an array of this shape for the copy, not yet filled."""
 
 
 class ArrayRows:
@@ -101,10 +93,6 @@ class ArrayRows:
         """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
 
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield the whole array as one buffer."""
-        yield Buffer(self.matrix, np.arange(self.shape[0]))
-
 
 class SparseRows:
     """The rows of a CSR matrix, which is never made dense."""
@@ -129,25 +117,43 @@ class SparseRows:
         """Return the rows with these indices, which are few and sorted."""
         return self.matrix[indices]
 
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield the whole matrix as one buffer."""
-        yield Buffer(self.matrix, np.arange(self.shape[0]))
-
 
 class FileRows:
-    """The rows of a feature file that is larger than the memory it may use."""
+    """The rows of a feature file that is larger than the memory it may use.
 
-    def __init__(self, file: FeatureFile, memory: int) -> None:
+    Parameters
+    ----------
+    file : FeatureFile
+        The file.
+    memory : int
+        Bytes that features may take.
+    make_scratch : callable, optional
+        Makes an array of a shape and type outside of memory, for rows to train on that are larger than `memory`; by
+        default they are kept in memory all the same.
+    """
+
+    def __init__(
+        self,
+        file: FeatureFile,
+        memory: int,
+        make_scratch: Callable[[tuple[int, int], np.dtype[Any]], NDArray[Any]] = np.empty,
+    ) -> None:
         self.file = file
         self.shape = file.shape
         self.dtype = computing_dtype(file.dtype)
-        self.rows_in_memory = memory // (self.shape[1] * self.dtype.itemsize)
-        if self.rows_in_memory < choices.LEAST_ROWS_IN_MEMORY:
-            needed = choices.LEAST_ROWS_IN_MEMORY * self.shape[1] * self.dtype.itemsize
+        self.memory = memory
+        self.make_scratch = make_scratch
+        row_bytes = self.shape[1] * self.dtype.itemsize
+        if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
             raise InputError(
-                f"{memory:,} bytes of memory hold {self.rows_in_memory} rows of {self.shape[1]:,} features; "
-                f"allow at least {needed:,} bytes"
+                f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {self.shape[1]:,} features; "
+                f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
             )
+
+    def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
+        """Return an array of this shape, in memory if there is enough."""
+        fits = shape[0] * shape[1] * self.dtype.itemsize <= self.memory
+        return np.empty(shape, self.dtype) if fits else self.make_scratch(shape, self.dtype)
 
     def map_blocks(
         self, function: Callable[..., Result], *columns: NDArray[Any], n_outputs: int = 0, n_threads: int = 1
@@ -162,17 +168,13 @@ class FileRows:
             yield from map_in_order(function, read, columns, n_threads)
 
     def _read(self, where: slice) -> NDArray[Any]:
-        return self.file.read(where).astype(self.dtype, copy=False)
+        block = self.file.read(where)
+        # A part of a memory map is read by copying it.
+        return block.astype(self.dtype, copy=not block.flags.owndata)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
         return self.file.read(indices)
-
-    def buffers(self, generator: np.random.Generator) -> Iterator[Buffer]:
-        """Yield buffers made of runs of rows from all over the file."""
-        buffers = self.file.shuffled_buffers(generator, rows_in_memory=self.rows_in_memory, dtype=self.dtype)
-        for indices, rows in buffers:
-            yield Buffer(rows, indices)
 
 
 def in_memory(matrix: Any) -> ArrayRows | SparseRows:

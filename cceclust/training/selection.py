@@ -15,7 +15,7 @@ from cceclust import choices
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
-from cceclust.training.rows import FileRows, Rows, in_memory
+from cceclust.training.rows import Rows, in_memory
 
 __all__ = ["Evaluation", "evaluate", "mean_pairwise_ari"]
 
@@ -74,7 +74,6 @@ def evaluate(
     n_restarts, n_clusters, _ = coef.shape
     wanted = rows_to_evaluate(rows, sample_weight, n_restarts, n_clusters, seed)
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
-    # Only the rows that are looked at are read, some at a time: a file need not be gone through once more.
     for start in range(0, len(wanted), choices.EVALUATION_PIECE):
         piece = in_memory(rows.take(wanted[start : start + choices.EVALUATION_PIECE]))
         for where, block in stack_probabilities(coef, intercept, piece):
@@ -107,8 +106,6 @@ def rows_to_evaluate(
         max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
         choices.EVALUATION_ROWS,
     )
-    if isinstance(rows, FileRows):
-        affordable = min(affordable, rows.rows_in_memory // choices.PARTS_OF_MEMORY_TO_JUDGE)
     if len(wanted) > affordable:
         wanted = np.sort(np.random.default_rng(seed).choice(wanted, affordable, replace=False))
     return wanted

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.training.rows import ArrayRows, Rows
+from cceclust.training.rows import ArrayRows, SparseRows
 from cceclust.training.spectrum import leading_axes, sample_rows
 from cceclust.training.standardization import Standardization, fold
 
-__all__ = ["TrainingSpace", "project", "training_space"]
+__all__ = ["TrainingSpace", "component_count", "find_axes", "project", "training_space"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TrainingSpace:
 
     Attributes
     ----------
-    rows : Rows
+    rows : ArrayRows or SparseRows
         The rows to train on.
     standardization : Standardization
         Applied to these rows, batch by batch.
@@ -34,13 +34,13 @@ class TrainingSpace:
         The directions onto which the standardised original rows were projected.
     """
 
-    rows: Rows
+    rows: ArrayRows | SparseRows
     standardization: Standardization
     origin: Standardization
     axes: NDArray[Any] | None = None
 
     @classmethod
-    def of_rows(cls, rows: Rows, standardization: Standardization) -> TrainingSpace:
+    def of_rows(cls, rows: ArrayRows | SparseRows, standardization: Standardization) -> TrainingSpace:
         """Return the space of the rows themselves."""
         return cls(rows, standardization, standardization)
 
@@ -55,7 +55,7 @@ class TrainingSpace:
 
 
 def training_space(
-    rows: Rows,
+    rows: ArrayRows | SparseRows,
     standardization: Standardization,
     sample_weight: NDArray[Any],
     n_components: int | Literal["auto"],
@@ -66,15 +66,29 @@ def training_space(
     n_threads: int,
 ) -> TrainingSpace:
     """Return the rows, or their leading principal components if requested or worthwhile."""
-    if n_components == "auto":
-        # Without centring, the mean of the rows would be the first component.
-        suitable = isinstance(rows, ArrayRows) and is_centred
-        n_components = choices.components_for(rows.shape[1], n_clusters) if suitable else 0
-    if not 0 < n_components < rows.shape[1]:
+    if isinstance(rows, SparseRows) and n_components == "auto":
+        n_components = 0
+    n_components = component_count(rows.shape[1], n_components, n_clusters, is_centred=is_centred)
+    if n_components == 0:
         return TrainingSpace.of_rows(rows, standardization)
     if not isinstance(rows, ArrayRows):
-        raise InputError("components need dense features in memory; allow more memory or set n_components=0")
+        raise InputError("components need dense features; set n_components=0, or convert them")
     return project(rows, standardization, sample_weight, n_components, seed=seed, n_threads=n_threads)
+
+
+def component_count(n_features: int, n_components: int | Literal["auto"], n_clusters: int, *, is_centred: bool) -> int:
+    """Return the number of components to project dense rows onto; 0 if they stay as they are."""
+    if n_components == "auto":
+        # Without centring, the mean of the rows would be the first component.
+        return choices.components_for(n_features, n_clusters) if is_centred else 0
+    return n_components if n_components < n_features else 0
+
+
+def find_axes(
+    sample: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[Any], count: int, seed: int
+) -> NDArray[np.float32]:
+    """Return the leading principal components of a sample of rows with weights that sum to 1."""
+    return leading_axes((sample - mean) * np.sqrt(weights)[:, None], count, seed)
 
 
 def project(
@@ -104,8 +118,7 @@ def project(
         Number of blocks of rows that are projected at the same time. It does not change the result.
     """
     sample, weights = sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_COMPONENTS)
-    axes = leading_axes((sample - standardization.mean) * np.sqrt(weights)[:, None], n_components, seed)
-    axes = axes.astype(rows.dtype)
+    axes = find_axes(sample, weights, standardization.mean, n_components, seed).astype(rows.dtype)
     matrix = np.empty((rows.shape[0], len(axes)), rows.dtype)
 
     onto_axes = partial(project_block, standardization=standardization, axes=axes)

@@ -14,7 +14,15 @@ from cceclust.errors import InputError
 from cceclust.training.kernels import add_moments
 from cceclust.training.rows import Rows
 
-__all__ = ["Standardization", "block_moments", "fold", "measure", "rows_not_finite"]
+__all__ = [
+    "Standardization",
+    "block_moments",
+    "fold",
+    "measure",
+    "refuse_what_is_not_finite",
+    "rows_not_finite",
+    "standardization_of",
+]
 
 # A column whose deviation is a smaller fraction of its mean counts as constant.
 ROUNDING = 1e-7
@@ -59,7 +67,17 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
         refuse_what_is_not_finite(rows)
     if not standardize:
         return Standardization(np.zeros(n_features, rows.dtype), 1.0)
-    total = sample_weight.sum(dtype=np.float64)
+    return standardization_of(sums, squares, shift, sample_weight.sum(dtype=np.float64), rows.dtype)
+
+
+def standardization_of(
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    total: np.float64,
+    dtype: np.dtype[Any],
+) -> Standardization:
+    """Return mean and scale, given the weighted column sums of ``x − shift`` and its square, and the sum of weights."""
     offset = sums / total
     mean = shift + offset
     variance = squares / total - offset**2
@@ -67,7 +85,7 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     variance[variance <= (ROUNDING * mean) ** 2] = 0
     variance = np.maximum(variance, 0)
     scale = float(np.sqrt(variance.mean()))
-    return Standardization(mean.astype(rows.dtype), scale or 1.0, np.sqrt(variance))
+    return Standardization(mean.astype(dtype), scale or 1.0, np.sqrt(variance))
 
 
 def block_moments(

@@ -300,12 +300,22 @@ class TestMemory:
         assert facts["diagnostics"]["streamed"] is True
         assert facts["against_labels"]["accuracy"] > 0.95
 
+    def test_a_sample_is_stated(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cceclust.choices.MOST_ROWS_KEPT", 1000)
+        classes = np.repeat([0, 1, 2], 1000)
+        X = np.random.default_rng(0).normal(size=(3000, 5)) + 6 * np.eye(3, 5)[classes]
+        write_features(tmp_path / "x.h5", X.astype(np.float32))
+        assert fit(tmp_path / "x.h5", "--memory", "25KB") == 0
+        assert "a random sample of 1,000 rows" in capsys.readouterr().out
+
     def test_too_little_memory_says_how_much_is_needed(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         np.save(tmp_path / "x.npy", np.zeros((3000, 5), np.float32))
         assert fit(tmp_path / "x.npy", "--memory", "1KB") == 1
-        assert "allow at least 20,000 bytes" in capsys.readouterr().err
+        assert "allow at least 10,000 bytes" in capsys.readouterr().err
 
 
 class TestBadData:

@@ -1,5 +1,4 @@
 import pickle
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,8 +6,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
@@ -488,73 +485,6 @@ class TestBlocks:
         with chunked(np.zeros((1000, 4)), tmp_path / "x.h5", chunks=(3, 2)) as features:
             assert features.block_rows >= 1000
             assert features.block_rows % 3 == 0
-
-
-class TestShuffledBuffers:
-    @given(
-        n_samples=st.integers(1, 90),
-        chunk_rows=st.integers(1, 40),
-        rows_in_memory=st.integers(1, 120),
-        seed=st.integers(0, 5),
-    )
-    def test_every_row_comes_once_in_buffers_of_bounded_size(
-        self, n_samples: int, chunk_rows: int, rows_in_memory: int, seed: int
-    ) -> None:
-        matrix = np.arange(n_samples * 2.0).reshape(n_samples, 2)
-        features = FeatureFile(Path("x.h5"), "features", FakeDataset(matrix, chunk_rows))
-        seen = []
-        for indices, rows in features.shuffled_buffers(
-            np.random.default_rng(seed), rows_in_memory=rows_in_memory, dtype=np.dtype(np.float32)
-        ):
-            assert len(indices) <= rows_in_memory
-            assert rows.dtype == np.float32
-            np.testing.assert_array_equal(rows, matrix[indices])
-            seen += indices.tolist()
-        assert sorted(seen) == list(range(n_samples))
-
-    def test_order_is_that_of_the_generator(self, small_features: Path) -> None:
-        def order(seed: int) -> list[int]:
-            with open_features(small_features) as features:
-                buffers = features.shuffled_buffers(
-                    np.random.default_rng(seed), rows_in_memory=32, dtype=features.dtype
-                )
-                return [int(row) for indices, _ in buffers for row in indices]
-
-        assert order(1) == order(1)
-        assert order(1) != order(2)
-
-    def test_memory_stays_within_bounds(self, tmp_path: Path) -> None:
-        matrix = np.zeros((40_000, 64), np.float32)
-        np.save(tmp_path / "x.npy", matrix)
-        with open_features(tmp_path / "x.npy") as features:
-            tracemalloc.start()
-            for _ in features.shuffled_buffers(
-                np.random.default_rng(0), rows_in_memory=4_000, dtype=np.dtype(np.float32)
-            ):
-                pass
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak < 1.5 * 4_000 * 64 * 4
-
-    def test_sorted_files_yield_mixed_buffers(self, tmp_path: Path) -> None:
-        labels = np.repeat(np.arange(10), 1_000)
-        with chunked(labels[:, np.newaxis].astype(np.float32), tmp_path / "x.h5", chunks=(500, 1)) as features:
-            buffers = features.shuffled_buffers(
-                np.random.default_rng(0), rows_in_memory=2_000, dtype=np.dtype(np.float32)
-            )
-            classes = [np.unique(rows).size for _, rows in buffers]
-        assert min(classes) >= 5
-
-    @pytest.mark.parametrize("rows_in_memory", [1_600, 10_000])
-    def test_each_chunk_is_read_once(self, rows_in_memory: int) -> None:
-        # What matters for compressed files: reading any row of a chunk decompresses all of it.
-        dataset = FakeDataset(np.zeros((8_000, 700)), 100)
-        features = FeatureFile(Path("x.h5"), "features", dataset)
-        for _ in features.shuffled_buffers(
-            np.random.default_rng(0), rows_in_memory=rows_in_memory, dtype=np.dtype(np.float32)
-        ):
-            pass
-        assert sorted(dataset.chunks_read) == list(range(80))
 
     def test_rows_by_index_read_each_chunk_once(self) -> None:
         dataset = FakeDataset(np.zeros((8_000, 700)), 200)

@@ -11,10 +11,9 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
-from cceclust.files import open_features, write_features
 from cceclust.training.candidates import modularity_of_rows, plan_heads
 from cceclust.training.graph_partition import partition_graph, symmetric_graph
-from cceclust.training.rows import FileRows, in_memory
+from cceclust.training.rows import in_memory
 from cceclust.training.settings import FitSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
@@ -82,19 +81,12 @@ def test_the_chosen_one_is_among_the_candidates_and_k_means_is_one() -> None:
     assert model.score(X) == pytest.approx(model.modularity_, abs=0.02)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "file"])
-def test_sparse_rows_and_files_are_judged_on_a_sample(kind: str, tmp_path: Any, monkeypatch: Any) -> None:
+def test_sparse_rows_are_judged_on_a_sample(monkeypatch: Any) -> None:
     monkeypatch.setattr(choices, "ROWS_TO_JUDGE", 500)
     generator = np.random.default_rng(0)
     classes = generator.integers(0, 3, 2000)
     X = (generator.normal(size=(2000, 8)) + 8 * np.eye(3, 8)[classes]).astype(np.float32)
-    model = CCEClusterer(3, random_state=0, max_epochs=5)
-    if kind == "sparse":
-        model.fit(sparse.csr_matrix(X))
-    else:
-        write_features(tmp_path / "x.h5", X)
-        with open_features(tmp_path / "x.h5") as file:
-            model.fit(FileRows(file, 1100 * 8 * 4))
+    model = CCEClusterer(3, random_state=0, max_epochs=5).fit(sparse.csr_matrix(X))
     assert model.modularity_ > 0.6
     assert adjusted_rand_score(classes, model.labels_) > 0.98
 

@@ -14,7 +14,7 @@ from cceclust.training import engine
 from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
-from cceclust.training.rows import ArrayRows, Buffer
+from cceclust.training.rows import ArrayRows
 from cceclust.training.standardization import Standardization
 
 AS_IT_IS = Standardization(np.zeros(6), 1.0)
@@ -48,18 +48,6 @@ def run(rows: Any = None, settings: TrainingPlan | None = None, **options: Any) 
     return train(rows, settings or plan(), draw_heads, make_objective, AS_IT_IS, **options)
 
 
-class PiecewiseRows(ArrayRows):
-    """Rows that come in buffers of given sizes, as those of a file do."""
-
-    def __init__(self, matrix: Any, sizes: list[int]) -> None:
-        super().__init__(matrix)
-        self.sizes = sizes
-
-    def buffers(self, generator: np.random.Generator) -> Any:
-        for indices in np.split(np.arange(self.shape[0]), np.cumsum(self.sizes)[:-1]):
-            yield Buffer(self.matrix[indices], indices)
-
-
 def test_one_thread_equals_two() -> None:
     one, two = run(n_threads=1), run(n_threads=2)
     for name in ("weights", "biases", "loss_curves"):
@@ -80,12 +68,6 @@ def test_restarts_differ_and_the_loss_falls_in_each() -> None:
     assert (trained.loss_curves[:, -1] < trained.loss_curves[:, 0]).all()
 
 
-@pytest.mark.parametrize("sizes", [[200, 40], [100, 74, 66], [50, 190], [239, 1]])
-def test_buffers_of_different_sizes_fit_their_batches(sizes: list[int]) -> None:
-    trained = run(PiecewiseRows(three_groups().matrix, sizes), plan(batch_size=50))
-    assert np.isfinite(trained.weights).all()
-
-
 def test_no_batch_is_larger_than_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     gathered = []
 
@@ -94,16 +76,9 @@ def test_no_batch_is_larger_than_its_memory(monkeypatch: pytest.MonkeyPatch) -> 
         rows[:] = matrix[indices]
 
     monkeypatch.setattr("cceclust.training.heads.gather_standardized", gather)
-    run(PiecewiseRows(three_groups().matrix, [100, 70, 70]), plan(batch_size=50))
+    run(three_groups(230), plan(batch_size=60))
     assert all(wanted == given for wanted, given in gathered)
-    assert len({wanted for wanted, _ in gathered}) > 1
-
-
-def test_a_buffer_without_weight_is_passed_over() -> None:
-    weights = np.ones(240)
-    weights[:100] = 0
-    trained = run(PiecewiseRows(three_groups().matrix, [100, 140]), sample_weight=weights)
-    assert np.isfinite(trained.loss_curves).all()
+    assert {wanted for wanted, _ in gathered} == {57, 58}
 
 
 def test_rows_without_weight_teach_nothing() -> None:

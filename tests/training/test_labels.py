@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from cceclust.errors import InputError
-from cceclust.files import open_features
 from cceclust.objective import collision_cross_entropy, cross_entropy
-from cceclust.training.labels import LabelledRows, Supervision, labelled_rows
-from cceclust.training.rows import FileRows, in_memory
+from cceclust.training.labels import LabelledRows, Supervision
 
 N_RESTARTS, N_CLUSTERS, N_POINTS = 2, 3, 6
 ROWS = np.array([1, 4, 5, 8, 9, 12])
@@ -103,21 +100,12 @@ def test_a_batch_gets_all_labelled_rows_or_as_many_different_ones_as_it_may():
     assert not np.array_equal(np.sort(rows.draw(4, generator)), np.sort(drawn))
 
 
-def test_labelled_rows_of_a_file_are_those_in_memory(small_features):
-    labelled = np.array([3, 50, 119])
-    with open_features(small_features) as file:
-        rows = FileRows(file, 1000 * 6 * 4)
-        streamed = labelled_rows(rows, labelled, np.ones(3))
-        held = labelled_rows(in_memory(file.array()), labelled, np.ones(3))
-    np.testing.assert_array_equal(streamed.matrix[streamed.positions], held.matrix[held.positions])
-
-
-def test_more_labelled_rows_than_memory_allows_are_refused(small_features):
-    with open_features(small_features) as file:
-        rows = FileRows(file, 1000 * 6 * 4)
-        rows.rows_in_memory = 100
-        with pytest.raises(InputError, match=r"26 labelled rows .* there is room for 25; allow more memory"):
-            labelled_rows(rows, np.arange(26), np.ones(26))
+def test_labels_of_some_rows_keep_their_distributions():
+    everything, which = Supervision(ROWS, some_targets()), np.arange(1, 14, 2)
+    some = everything.among(which)
+    np.testing.assert_array_equal(which[some.rows], np.intersect1d(ROWS, which))
+    np.testing.assert_array_equal(some.targets, everything.targets[np.isin(ROWS, which)])
+    assert everything.among(slice(None)) is everything
 
 
 def test_rows_without_a_label_lose_their_weight():

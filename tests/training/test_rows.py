@@ -24,8 +24,6 @@ def test_arrays_of_the_right_kind_are_not_copied(dtype: Any) -> None:
     rows = in_memory(matrix)
     assert rows.matrix is matrix
     assert rows.dtype == dtype
-    (buffer,) = rows.buffers(np.random.default_rng(0))
-    assert buffer.matrix is matrix
     for _, block in rows.blocks():
         assert np.shares_memory(block, matrix)
 
@@ -139,38 +137,26 @@ def test_an_error_in_the_reading_thread_reaches_the_caller(tmp_path: Path, monke
         list(rows.map_blocks(block_length))
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_every_row_of_a_file_comes_once_in_every_epoch(tmp_path: Path, dtype: str) -> None:
-    write_features(tmp_path / "x.h5", numbers(2500, 4, dtype) % 1000)
-    with open_features(tmp_path / "x.h5") as file:
-        rows = FileRows(file, memory=1000 * 4 * (8 if dtype == "f8" else 4))
-        generator = np.random.default_rng(0)
-        orders = []
-        for _ in range(2):
-            buffers = [(b.indices.copy(), b.matrix.copy()) for b in rows.buffers(generator)]
-            assert len(buffers) > 2
-            assert max(len(indices) for indices, _ in buffers) <= 1000
-            indices = np.concatenate([indices for indices, _ in buffers])
-            np.testing.assert_array_equal(np.sort(indices), np.arange(2500))
-            matrix = np.concatenate([matrix for _, matrix in buffers])
-            assert matrix.dtype == rows.dtype
-            np.testing.assert_array_equal(matrix, file.array()[indices])
-            orders.append(indices)
-        assert not np.array_equal(*orders)
+def test_what_does_not_fit_goes_to_scratch(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", numbers(2000))
+    made: list[Any] = []
 
+    def make_scratch(shape: Any, dtype: Any) -> Any:
+        made.append((shape, dtype))
+        return np.empty(shape, dtype)
 
-def test_a_buffer_mixes_rows_from_all_over_the_file(tmp_path: Path) -> None:
-    write_features(tmp_path / "x.h5", numbers(20_000, 2))
-    with open_features(tmp_path / "x.h5") as file:
-        for buffer in FileRows(file, memory=2000 * 8).buffers(np.random.default_rng(0)):
-            quarters = np.bincount(buffer.indices // 5000, minlength=4)
-            assert (quarters > 0).all()
+    with open_features(tmp_path / "x.npy") as file:
+        rows = FileRows(file, 1000 * 16, make_scratch)
+        assert rows.room_for((1000, 4)).shape == (1000, 4)
+        assert made == []
+        assert rows.room_for((1001, 4)).dtype == np.float32
+    assert made == [((1001, 4), np.dtype("f4"))]
 
 
 def test_too_little_memory_is_refused_with_what_is_needed(tmp_path: Path) -> None:
     write_features(tmp_path / "x.h5", numbers())
     with (
         open_features(tmp_path / "x.h5") as file,
-        pytest.raises(InputError, match=r"1,000 bytes of memory hold 62 rows of 4 features; allow at least 16,000"),
+        pytest.raises(InputError, match=r"1,000 bytes of memory hold 62 rows of 4 features; allow at least 8,000"),
     ):
         FileRows(file, memory=1000)

@@ -1,0 +1,324 @@
+"""What training needs of the rows: rows in memory as they are, or one pass over rows that are elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust import choices
+from cceclust.errors import InputError
+from cceclust.training.k_search import KSearch, search_rows
+from cceclust.training.neighbors import as_neighbors
+from cceclust.training.robustness import (
+    Middle,
+    are_few,
+    columns_to_divide_by,
+    distances_of,
+    find_middle,
+    scaled_columns,
+    without_far_rows,
+)
+from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows
+from cceclust.training.settings import FitSettings
+from cceclust.training.space import TrainingSpace, component_count, find_axes, training_space
+from cceclust.training.spectrum import sample_rows
+from cceclust.training.standardization import (
+    Standardization,
+    block_moments,
+    measure,
+    refuse_what_is_not_finite,
+    standardization_of,
+)
+
+__all__ = ["Gathered", "gather"]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Rows to train on, in memory, and what was found out about all rows.
+
+    Attributes
+    ----------
+    space : TrainingSpace
+        Holds the rows to train on: all, or a random sample of them.
+    which : slice or ndarray
+        Their numbers among all rows, ascending.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each of all rows, 0 for rows far from all others.
+    n_far : int
+        Number of such rows.
+    columns : ndarray of shape (n_features,) or None
+        What each column was divided by first, if columns were scaled one by one.
+    search : KSearch or None
+        How the number of clusters was chosen; None if it was given.
+    """
+
+    space: TrainingSpace
+    which: slice | NDArray[np.intp]
+    sample_weight: NDArray[Any]
+    n_far: int
+    columns: NDArray[np.float64] | None
+    search: KSearch | None
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """Weight of each row to train on."""
+        return self.sample_weight[self.which]
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether all rows are trained on."""
+        return isinstance(self.which, slice)
+
+
+def gather(
+    rows: Rows,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    *,
+    neighbors: Any,
+    labelled: NDArray[np.intp] | None,
+    seed: int,
+) -> Gathered:
+    """Measure all rows, and bring what is trained on into memory, projected if it is wide.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features.
+    settings : FitSettings
+        How to fit.
+    sample_weight : ndarray of shape (n_samples,)
+        Weight of each row.
+    neighbors : array-like, sparse matrix or None
+        Neighbours that were given; the number of clusters is searched for on them.
+    labelled : ndarray of shape (n_labelled,) or None
+        Numbers of the rows with labels, if there are any. They are trained on first of all, and never left out for
+        being far.
+    seed : int
+        Decides the samples.
+    """
+    if isinstance(rows, ArrayRows | SparseRows):
+        return gather_in_memory(rows, settings, sample_weight, neighbors=neighbors, labelled=labelled, seed=seed)
+    assert isinstance(rows, DistantRows)
+    return gather_in_one_pass(rows, settings, sample_weight, neighbors=neighbors, labelled=labelled, seed=seed)
+
+
+def gather_in_memory(
+    rows: ArrayRows | SparseRows,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    *,
+    neighbors: Any,
+    labelled: NDArray[np.intp] | None,
+    seed: int,
+) -> Gathered:
+    """Measure rows in memory, and project them if they are wide."""
+    n_far, columns = 0, None
+    if settings.standardize and labelled is None:
+        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed)
+    standardization = measure(rows, sample_weight, standardize=settings.standardize)
+    if standardization.deviations is not None:
+        columns = columns_to_divide_by(standardization.deviations, settings.scale, is_dense=isinstance(rows, ArrayRows))
+    if columns is not None:
+        rows = scaled_columns(rows, columns)
+        standardization = measure(rows, sample_weight, standardize=True)
+    search = search_candidates(rows, settings, sample_weight, neighbors, seed)
+    space = training_space(
+        rows,
+        standardization,
+        sample_weight,
+        settings.n_components,
+        settings.n_clusters if search is None else search.chosen,
+        is_centred=settings.standardize,
+        seed=seed,
+        n_threads=settings.n_threads,
+    )
+    return Gathered(space, slice(None), sample_weight, n_far, columns, search)
+
+
+def gather_in_one_pass(
+    rows: DistantRows,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    *,
+    neighbors: Any,
+    labelled: NDArray[np.intp] | None,
+    seed: int,
+) -> Gathered:
+    """Measure and project rows that are elsewhere in one pass, after a look at a sample of them.
+
+    The sample says which columns to scale, along which axes to project and what is far; mean and scale are those of
+    all rows. Rows are projected around the mean of the sample. What the two means differ by is known only after the
+    pass, and is subtracted from each batch.
+    """
+    most = choices.rows_to_keep(rows.shape[1], rows.memory)
+    which = rows_to_keep(sample_weight, labelled, most, seed)
+    if neighbors is not None and not isinstance(which, slice):
+        raise InputError(
+            f"neighbours of {rows.shape[0]:,} rows were given, but {len(which):,} rows are trained on; give none, or "
+            "allow more memory"
+        )
+    looked_at = look_at_sample(rows, settings, sample_weight, finds_far=labelled is None, seed=seed)
+    digest = partial(digest_block, looked_at=looked_at)
+    is_kept = np.zeros(rows.shape[0], bool)
+    is_kept[which] = True
+    n_columns = rows.shape[1] if looked_at.axes is None else len(looked_at.axes)
+    matrix, filled = rows.room_for((int(is_kept.sum()), n_columns)), 0
+    near, far = np.zeros((2, rows.shape[1])), np.zeros((2, rows.shape[1]))
+    is_far = np.zeros(rows.shape[0], bool)
+    for where, part in rows.map_blocks(digest, sample_weight, is_kept, n_threads=settings.n_threads):
+        near += part.near
+        far += part.far
+        is_far[where] = part.is_far
+        matrix[filled : filled + len(part.kept)] = part.kept
+        filled += len(part.kept)
+    # A far row has a weight of 0 among the near ones, but 0 times infinity is not finite either.
+    if not np.isfinite(near).all():
+        refuse_what_is_not_finite(rows)
+    if are_few(is_far):
+        sample_weight = np.where(is_far, sample_weight.dtype.type(0), sample_weight)
+    else:
+        near, is_far = near + far, np.zeros(0, bool)
+    origin = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
+    if settings.standardize:
+        shift = looked_at.centre.astype(np.float64)
+        origin = standardization_of(near[0], near[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
+    space = looked_at.space_of(ArrayRows(matrix), origin)
+    gathered = Gathered(space, which, sample_weight, int(is_far.sum()), looked_at.columns, None)
+    search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed)
+    if search is not None:
+        search = replace(search, rows=np.arange(rows.shape[0])[which][search.rows])
+    return replace(gathered, search=search)
+
+
+def rows_to_keep(
+    sample_weight: NDArray[Any], labelled: NDArray[np.intp] | None, most: int, seed: int
+) -> slice | NDArray[np.intp]:
+    """Return the rows to train on: all, or a random choice among very many, in which those with labels come first."""
+    if len(sample_weight) <= most:
+        return slice(None)
+    generator = np.random.default_rng(seed)
+    has_label = np.zeros(len(sample_weight), bool)
+    has_label[np.empty(0, np.intp) if labelled is None else labelled] = True
+    kept = np.empty(0, np.intp)
+    for pool in (has_label, ~has_label):
+        candidates = np.flatnonzero(pool & (sample_weight > 0))
+        count = min(most - len(kept), len(candidates))
+        kept = np.append(kept, generator.choice(candidates, count, replace=False) if count else candidates[:0])
+    return np.sort(kept)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a sample says about rows before the pass over all of them.
+
+    Attributes
+    ----------
+    middle : Middle or None
+        Their middle, to find rows far from it; None if no row counts as far.
+    columns : ndarray of shape (n_features,) or None
+        What each column is divided by first.
+    centre : ndarray of shape (n_features,)
+        What is subtracted from rows before they are projected.
+    axes : ndarray of shape (n_components, n_features) or None
+        What they are projected onto; None if they stay as they are.
+    """
+
+    middle: Middle | None
+    columns: NDArray[np.float64] | None
+    centre: NDArray[Any]
+    axes: NDArray[Any] | None
+
+    def space_of(self, kept: ArrayRows, origin: Standardization) -> TrainingSpace:
+        """Return the space of the rows that were kept, given the mean and scale of all rows."""
+        if self.axes is None:
+            return TrainingSpace.of_rows(kept, origin)
+        mean = (origin.mean - self.centre) @ self.axes.T
+        return TrainingSpace(kept, Standardization(mean.astype(kept.dtype), origin.scale), origin, self.axes)
+
+
+def look_at_sample(
+    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], *, finds_far: bool, seed: int
+) -> Looked:
+    """Read a sample of rows, and decide what to do with all of them."""
+    sample, weights = sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_COMPONENTS)
+    if not np.isfinite(sample).all():
+        refuse_what_is_not_finite(rows)
+    middle = find_middle(sample) if settings.standardize and finds_far else None
+    if middle is not None:
+        is_far = distances_of(sample, middle=middle) > choices.FAR
+        if are_few(is_far):
+            weights = np.where(is_far, 0.0, weights)
+    found, columns = measure(ArrayRows(sample), weights, standardize=settings.standardize), None
+    if found.deviations is not None:
+        columns = columns_to_divide_by(found.deviations, settings.scale, is_dense=True)
+    if columns is not None:
+        sample /= columns
+        found = measure(ArrayRows(sample), weights, standardize=True)
+    # The most clusters that may be chosen, as components are found before their number is.
+    tried = settings.candidates
+    n_clusters = settings.n_clusters if tried is None else choices.MOST_CLUSTERS_TRIED if tried == "auto" else tried[-1]
+    count = component_count(rows.shape[1], settings.n_components, n_clusters, is_centred=settings.standardize)
+    axes = find_axes(sample, weights, found.mean, count, seed).astype(rows.dtype) if count else None
+    return Looked(middle, columns, found.mean.astype(rows.dtype), axes)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What one pass takes from a block of rows.
+
+    Attributes
+    ----------
+    near, far : ndarray of shape (2, n_features)
+        Weighted sums and sums of squares of the rows around the centre: of most rows, and of those far away.
+    is_far : ndarray of shape (n_rows,)
+        Which rows are far away.
+    kept : ndarray of shape (n_kept, n_components or n_features)
+        The rows to train on.
+    """
+
+    near: NDArray[np.float64]
+    far: NDArray[np.float64]
+    is_far: NDArray[np.bool_]
+    kept: NDArray[Any]
+
+
+# What is not finite is found by the sums.
+@np.errstate(over="ignore", invalid="ignore")
+def digest_block(
+    block: NDArray[Any], weights: NDArray[Any], is_kept: NDArray[np.bool_], *, looked_at: Looked
+) -> Digest:
+    """Measure a block of rows, and project those that are kept."""
+    is_far = np.zeros(len(block), bool)
+    if looked_at.middle is not None:
+        is_far = (distances_of(block, middle=looked_at.middle) > choices.FAR) & (weights > 0)
+    if looked_at.columns is not None:
+        block = block * (1 / looked_at.columns).astype(block.dtype)
+    none, shift = weights.dtype.type(0), looked_at.centre.astype(np.float64)
+    near = np.stack(block_moments(block, np.where(is_far, none, weights), shift=shift))
+    far = np.zeros_like(near)
+    if is_far.any():
+        far += np.stack(block_moments(block[is_far], weights[is_far], shift=shift))
+    kept = block if is_kept.all() else block[is_kept]
+    if looked_at.axes is not None:
+        kept = (kept - looked_at.centre) @ looked_at.axes.T
+    return Digest(near, far, is_far, kept)
+
+
+def search_candidates(
+    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, seed: int
+) -> KSearch | None:
+    """Choose the number of clusters, unless it is given."""
+    if settings.candidates is None:
+        return None
+    candidates = None if settings.candidates == "auto" else settings.candidates
+    if neighbors is not None and as_neighbors(neighbors, rows.shape[0]).shape[1] < choices.LEAST_JUDGE_NEIGHBORS:
+        neighbors = None
+    return search_rows(
+        rows, candidates, sample_weight=sample_weight, neighbors=neighbors, seed=seed, n_jobs=settings.n_jobs
+    )
