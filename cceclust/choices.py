@@ -92,11 +92,16 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
-# Partitions of the graph beside them. They cost little, and differ by the order in which rows are looked at. Six or
-# more outvote the heads where both are equally good.
-PARTITIONS = 4
-# With fewer parts than wanted, the resolution of the partition is raised by this factor, at most this many times.
+# Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
+# differ more.
+PARTITIONS, UNEVEN_PARTITIONS = 3, 2
+# With fewer parts than wanted, the resolution of a partition is raised by this factor, at most this many times.
 RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
+# Uneven ones are merged from this many times more parts, grown at this resolution at least.
+FINE_PARTS, FINE_RESOLUTION = 2, 3.0
+# Links between them count beside this power of the product of both sizes. With 1/2, large parts swallow all
+# others; with 1, parts come out as even as by modularity.
+POWER_OF_SIZES = 0.75
 # Neighbours on which candidates are judged; 10 to 20 rank them alike. Given graphs of fewer than five say too little.
 JUDGE_NEIGHBORS, LEAST_JUDGE_NEIGHBORS = 15, 5
 # Heads are fitted to the refined labels of every candidate in this many steps of this many rows,
@@ -107,10 +112,11 @@ REFIT_DECAY = 0.1
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does;
 CLEARLY_FEWER = 0.5
-# and of the others within this many standard errors of the best, the one with the most even sizes is taken,
-TIE_ERRORS = 0.75
-# if the best one's sizes have this part of the entropy of equal sizes: they are then taken to be equal in truth.
-NEARLY_EVEN = 0.965
+# Sizes are taken to be equal if there are clusters within this many standard errors of the best whose sizes lack at
+# most this part of the entropy of equal sizes. To lack so much then counts as one standard error.
+TIE_ERRORS, UNEVEN = 0.75, 0.01
+# If not, of those within this many standard errors the one that separates the fewest neighbours is taken.
+UNEVEN_TIE_ERRORS = 1.25
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
 # rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
@@ -258,17 +264,17 @@ NEIGHBORS = 10
 LEAST_ROWS, LEAST_CROWDED_ROWS = 100, 1000
 # Above, the graph's memory begins to count.
 MOST_ROWS = 500_000
-# Up to this many rows, all pairs are compared; with more, each row is compared with about this many in nearby cells,
-# which finds 0.86 to 0.97 of the nearest fifteen in 50,000 rows.
+# Up to this many rows, all pairs are compared; with more, each row is compared with at least this many in nearby cells,
+# which finds 0.92 of the nearest fifteen in 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
-ROWS_COMPARED = 3000
-# A thread holds the similarities of two cells at once: few enough to stay in its cache.
-ROWS_IN_CELL = 256
+ROWS_COMPARED = 1500
+# Smaller cells follow the data more closely, but products of smaller matrices are slower.
+ROWS_IN_CELL = 128
 # Many equal rows share a cell, which is cut into pieces of this size.
 LARGEST_CELL = 1024
-# Cells are found by some rounds of K-means on this many rows for each.
-SAMPLE_IN_CELL = 40
-ROUNDS_FOR_CELLS = 4
+# Cells are found by some rounds of K-means on this many rows for each; more of either found no more neighbours.
+SAMPLE_IN_CELL = 16
+ROUNDS_FOR_CELLS = 3
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:
@@ -387,6 +393,8 @@ LOW_CONFIDENCE = 0.1
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
 BLOCK_BYTES = 4 << 20
+# A copy of this size stays in the cache of a core.
+BYTES_SUMMED_AT_ONCE = 1 << 20
 # Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
 BLOCKS_READ_AHEAD = 2
 # Files larger than memory: with less, a sample that stands for all rows would not fit.

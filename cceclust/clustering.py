@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
+from cceclust.estimators.model_files import model_of
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -117,16 +118,12 @@ def fit_features(
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
         estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
-        search, prediction = getattr(estimator, "k_search_", None), estimator.prediction_
+        search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
-    settings = {"method": method, **estimator.get_params()}
+    model = model_of(estimator, **provenance(features))
     if labels is not None:
         assert isinstance(n_clusters, int)
-        settings.update(n_clusters=n_clusters, classes=labels.names(n_clusters))
-    if search is not None:
-        # What a model has is a number; how it was chosen is said beside it.
-        settings["n_clusters"] = search.chosen
-    model = Model(estimator.coef_, estimator.intercept_, settings, provenance(features))
+        model.parameters["classes"] = labels.names(n_clusters)
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
@@ -267,17 +264,22 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     -------
     Clusters
     """
+    refuse_other_features(model, features)
+    try:
+        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
+    except InputError as error:
+        raise InputError(f"{features.path}: {error}") from error
+    return as_clusters(prediction, model, features)
+
+
+def refuse_other_features(model: Model, features: FeatureFile) -> None:
+    """Raise if features cannot be those that a model is for."""
     expected = model.coef.shape[1]
     if features.n_features != expected:
         raise InputError(
             f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
             "use features from the same source"
         )
-    try:
-        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
-    except InputError as error:
-        raise InputError(f"{features.path}: {error}") from error
-    return as_clusters(prediction, model, features)
 
 
 def fit_file(
@@ -336,22 +338,23 @@ def fit_file(
     if labels is not None and soft_labels is not None:
         raise InputError("labels and soft_labels were both given; expected one of them")
     sources = [Path(source) for source in (labels, soft_labels) if source is not None]
-    with (
-        claiming(written, inputs=[path, *sources], force=force),
-        open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features,
-    ):
+    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
         given = None
         if sources:
             read = read_partial_labels if soft_labels is None else read_soft_labels
             given = read(sources[0], features.n_samples, paths=features.paths, features=path)
-        clusters, head = fit_features(features, n_clusters, labels=given, scratch=out.parent, **settings)
-        write_clusters(out, clusters, force=force, full_paths=full_paths)
-        write_model(model, head, force=force, full_paths=full_paths)
-        if report:
-            # Drawing needs an optional package, which is not asked for without need.
-            from cceclust.report import write_report
+        if isinstance(n_clusters, int) and n_clusters > features.n_samples:
+            raise InputError(f"n_samples={features.n_samples} should be >= n_clusters={n_clusters}")
+        # Last of all checks: that a file exists is soon said away with --force.
+        with claiming(written, inputs=[path, *sources], force=force):
+            clusters, head = fit_features(features, n_clusters, labels=given, scratch=out.parent, **settings)
+            write_clusters(out, clusters, force=force, full_paths=full_paths)
+            write_model(model, head, force=force, full_paths=full_paths)
+            if report:
+                # Drawing needs an optional package, which is not asked for without need.
+                from cceclust.report import write_report
 
-            write_report(clusters, page, force=force, features=features, full_paths=full_paths)
+                write_report(clusters, page, force=force, features=features, full_paths=full_paths)
     return clusters, written
 
 
@@ -391,12 +394,13 @@ def predict_file(
     refuse_what_is_no_file(Path(path))
     out = out or Path(path).with_suffix(".clusters.h5")
     clusters_writer(out)
-    with claiming([out], inputs=[model, path], force=force):
-        head = read_model(model)
-        warn_of_another_pair(Path(model), head.id)
-        with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+    head = read_model(model)
+    warn_of_another_pair(Path(model), head.id)
+    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+        refuse_other_features(head, features)
+        with claiming([out], inputs=[model, path], force=force):
             clusters = predict_features(head, features, memory=memory)
-        write_clusters(out, clusters, force=force, full_paths=full_paths)
+            write_clusters(out, clusters, force=force, full_paths=full_paths)
     return clusters, out
 
 

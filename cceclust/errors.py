@@ -16,6 +16,8 @@ what came, and what to do about it.
 
 from __future__ import annotations
 
+from typing import Self
+
 __all__ = [
     "CceclustError",
     "ClusteringWarning",
@@ -50,6 +52,17 @@ class TargetExistsError(FileError):
 
 class MissingExtraError(CceclustError, ImportError):
     """An optional package that is not installed."""
+
+    @classmethod
+    def of(cls, what: str, package: str, extra: str) -> Self:
+        """Say that something needs a package, and the extra of cceclust to install for it.
+
+        Examples
+        --------
+        >>> print(MissingExtraError.of("reading images", "Pillow", "torch"))
+        reading images needs Pillow; in a clone of cceclust: pip install -c constraints.txt ".[torch]"
+        """
+        return cls(f'{what} needs {package}; in a clone of cceclust: pip install -c constraints.txt ".[{extra}]"')
 
 
 class RankError(CceclustError, RuntimeError):

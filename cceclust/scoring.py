@@ -1,16 +1,16 @@
-"""Scores of clusters, with true labels and without."""
+"""Scores of clusters, with true labels and without.
+
+Only NumPy is needed: scikit-learn, and the part of SciPy that matches, take longer to load than all of this to compute.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
 from cceclust.errors import InputError
 
@@ -18,6 +18,7 @@ __all__ = [
     "ClassScore",
     "LabelFreeScores",
     "Scores",
+    "adjusted_rand_of_counts",
     "clustering_accuracy",
     "is_missing",
     "label_accuracy",
@@ -30,6 +31,10 @@ __all__ = [
 
 # The table of all pairs is dense; with more cells than this, the "labels" are probably not labels.
 MAX_CELLS = 100_000_000
+# With more clusters, matching in NumPy would take longer than loading SciPy's.
+MOST_MATCHED_HERE = 400
+# The silhouette needs the distances of this many rows to all others at once.
+SILHOUETTE_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -211,11 +216,6 @@ def score_clusters(true_labels: ArrayLike, labels: ArrayLike) -> Scores:
     confusion = counts[np.ix_(row_order, column_order)]
     classes = [pairs.classes[row] for row in row_order]
     clusters = [pairs.clusters[column] for column in column_order]
-    with warnings.catch_warnings():
-        # With few rows scikit-learn warns that there are too many distinct integers to be classes.
-        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
-        nmi = normalized_mutual_info_score(pairs.class_codes, pairs.cluster_codes)
-        ari = adjusted_rand_score(pairs.class_codes, pairs.cluster_codes)
     total = counts.sum()
     return Scores(
         n_samples=int(total),
@@ -224,8 +224,8 @@ def score_clusters(true_labels: ArrayLike, labels: ArrayLike) -> Scores:
         n_classes=len(classes),
         n_clusters=len(clusters),
         accuracy=float(np.trace(confusion) / total),
-        nmi=float(nmi),
-        ari=float(ari),
+        nmi=normalized_mutual_information(counts),
+        ari=adjusted_rand_of_counts(counts, counts.sum(axis=1), counts.sum(axis=0)),
         purity=float(counts.max(axis=0).sum() / total),
         classes=class_scores(confusion, classes, clusters),
         clusters=tuple(clusters),
@@ -357,7 +357,81 @@ def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> 
     rows, points = rows[usable], points[usable]
     if not 2 <= len(np.unique(rows)) < len(rows):
         return None
-    return float(silhouette_score(points, rows))
+    return mean_silhouette(points.astype(np.float64), np.unique(rows, return_inverse=True)[1])
+
+
+def mean_silhouette(points: NDArray[np.float64], codes: NDArray[np.intp]) -> float:
+    """Return the mean of (b − a) / max(a, b), for each row's mean distance a to its own and b to the nearest cluster.
+
+    A row that is alone in its cluster counts as 0, as in scikit-learn.
+    """
+    # Distances come from products, which lose digits far from the origin.
+    points = points - points.mean(axis=0)
+    squares = (points**2).sum(axis=1)
+    sizes = np.bincount(codes)
+    members = np.eye(len(sizes))[codes]
+    total = 0.0
+    for start in range(0, len(points), SILHOUETTE_BLOCK):
+        block = np.arange(start, min(start + SILHOUETTE_BLOCK, len(points)))
+        products = points[block] @ points.T
+        distances = np.sqrt(np.maximum(squares[block, None] + squares - 2 * products, 0.0))
+        distances[np.arange(len(block)), block] = 0.0
+        sums, own = distances @ members, codes[block]
+        inside = sums[np.arange(len(block)), own] / np.maximum(sizes[own] - 1, 1)
+        means = sums / sizes
+        means[np.arange(len(block)), own] = np.inf
+        outside = means.min(axis=1)
+        largest = np.maximum(inside, outside)
+        is_defined = (sizes[own] > 1) & (largest > 0)
+        total += float(((outside - inside)[is_defined] / largest[is_defined]).sum())
+    return total / len(points)
+
+
+def adjusted_rand_of_counts(cells: NDArray[Any], sizes: NDArray[Any], other_sizes: NDArray[Any]) -> float:
+    """Return the adjusted Rand index of two groupings of the same rows.
+
+    Parameters
+    ----------
+    cells : ndarray of any shape
+        Number of rows for each pair of groups.
+    sizes, other_sizes : ndarray of shape (n_groups,)
+        Number of rows in each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adjusted_rand_of_counts(np.array([[2, 0], [0, 2]]), np.array([2, 2]), np.array([2, 2]))
+    1.0
+    """
+
+    def pairs(counts: Any) -> float:
+        return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
+
+    together, in_one, in_other, everything = pairs(cells), pairs(sizes), pairs(other_sizes), pairs(sizes.sum())
+    expected = in_one * in_other / everything if everything else 0.0
+    highest = (in_one + in_other) / 2
+    return 1.0 if highest == expected else (together - expected) / (highest - expected)
+
+
+def normalized_mutual_information(counts: NDArray[np.int64]) -> float:
+    """Return the mutual information of classes and clusters, divided by the mean of their entropies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalized_mutual_information(np.array([[2, 0], [0, 2]]))
+    1.0
+    """
+
+    def entropy(sizes: NDArray[np.int64]) -> float:
+        shares = sizes[sizes > 0] / sizes.sum()
+        return float(-(shares * np.log(shares)).sum())
+
+    of_classes, of_clusters = entropy(counts.sum(axis=1)), entropy(counts.sum(axis=0))
+    if of_classes == of_clusters == 0:
+        return 1.0
+    shared = of_classes + of_clusters - entropy(counts.ravel())
+    return float(np.clip(2 * shared / (of_classes + of_clusters), 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -367,8 +441,6 @@ class Pairs:
     counts: NDArray[np.int64]
     classes: list[int | str]
     clusters: list[int | str]
-    class_codes: NDArray[np.intp]
-    cluster_codes: NDArray[np.intp]
     n_without_label: int
     n_without_cluster: int
 
@@ -398,8 +470,6 @@ def count_pairs(true_labels: ArrayLike, labels: ArrayLike) -> Pairs:
         counts,
         classes.tolist(),
         clusters.tolist(),
-        class_codes,
-        cluster_codes,
         int(no_label.sum()),
         int((no_cluster & ~no_label).sum()),
     )
@@ -407,8 +477,52 @@ def count_pairs(true_labels: ArrayLike, labels: ArrayLike) -> Pairs:
 
 def matched_cells(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows and columns of the one-to-one matching with the largest sum, by row."""
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    return rows, columns
+    if min(counts.shape) > MOST_MATCHED_HERE:
+        from scipy.optimize import linear_sum_assignment
+
+        rows, columns = linear_sum_assignment(counts, maximize=True)
+        return rows, columns
+    if counts.shape[0] > counts.shape[1]:
+        columns, rows = matched_cells(counts.T)
+        order = np.argsort(rows)
+        return rows[order], columns[order]
+    return np.arange(len(counts)), cheapest_columns(-counts)
+
+
+def cheapest_columns(costs: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return a column for each row, no column twice, so that the sum of their costs is the lowest.
+
+    This is the Hungarian method with shortest augmenting paths, for a table with at least as many columns as rows.
+    """
+    n_rows, n_columns = costs.shape
+    row_prices, column_prices = np.zeros(n_rows, np.int64), np.zeros(n_columns, np.int64)
+    # The row of each column, -1 for none.
+    owners = np.full(n_columns, -1)
+    for first in range(n_rows):
+        # Distances over reduced costs from the first row to each column, and the column before on the shortest path.
+        distances = np.full(n_columns, np.iinfo(np.int64).max)
+        previous = np.full(n_columns, -1)
+        is_open = np.ones(n_columns, bool)
+        row, column, so_far = first, -1, 0
+        while row >= 0:
+            through = costs[row] - row_prices[row] - column_prices + so_far
+            shorter = is_open & (through < distances)
+            distances[shorter], previous[shorter] = through[shorter], column
+            column = int(np.argmin(np.where(is_open, distances, np.iinfo(np.int64).max)))
+            so_far = int(distances[column])
+            is_open[column] = False
+            row = int(owners[column])
+        visited = np.flatnonzero(~is_open)
+        inner = visited[visited != column]
+        row_prices[first] += so_far
+        row_prices[owners[inner]] += so_far - distances[inner]
+        column_prices[visited] -= so_far - distances[visited]
+        while column >= 0:
+            before = int(previous[column])
+            owners[column] = first if before < 0 else owners[before]
+            column = before
+    taken = np.flatnonzero(owners >= 0)
+    return np.asarray(taken[np.argsort(owners[taken])])
 
 
 def matched_first(matched: NDArray[np.intp], n: int) -> NDArray[np.intp]:

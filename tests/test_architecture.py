@@ -21,7 +21,7 @@ LAYERS = (
     {"training"},
     {"pseudo_labels", "scoring"},
     {"objective", "validation"},
-    {"choices", "compiled", "errors", "presets", "text", "version", "workers"},
+    {"choices", "compiled", "errors", "presets", "progress", "text", "version", "workers"},
 )
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 

@@ -31,7 +31,7 @@ def new_figure() -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError('drawing needs matplotlib; install it with: pip install "cceclust[report]"') from error
+        raise MissingExtraError.of("drawing", "matplotlib", "report") from error
     figure = Figure(figsize=(6, 4), layout="constrained")
     return figure, figure.subplots()
 

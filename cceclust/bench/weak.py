@@ -41,9 +41,9 @@ class BesideClusterer(CCEClassifier):
         super().__init__(fairness=FAIRNESS, n_neighbors=n_neighbors, n_init=n_init, random_state=random_state)
         self.clusterer = clusterer
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
         """Return the clusterer's objective."""
-        return self.clusterer.make_objective(plans)
+        return self.clusterer._make_objective(plans)
 
 
 def self_training(random_state: int) -> Any:

@@ -7,10 +7,11 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cceclust.errors import RankError
+from cceclust.progress import showing_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +23,7 @@ __all__ = [
     "advising",
     "print_error",
     "print_json",
+    "print_misuse",
     "results",
     "show_warnings_as_lines",
     "task_progress",
@@ -87,6 +89,12 @@ def print_error(message: str) -> None:
     messages().print("Error: " + " ".join(message.split()), style="red", markup=False)
 
 
+def print_misuse(command: str, message: str) -> None:
+    """Print how a command was misused as one red line."""
+    line = f"{command}: {' '.join(message.split()).rstrip('.')}; {command} --help shows how"
+    messages().print(line, style="red", markup=False)
+
+
 def print_warning(message: str) -> None:
     """Print a warning as one yellow line."""
     messages().print("Warning: " + " ".join(message.split()), style="yellow", markup=False)
@@ -115,20 +123,6 @@ def print_json(data: Any) -> None:
     sys.stdout.flush()
 
 
-@contextmanager
-def task_progress(*, quiet: bool = False, unit: str = "") -> Iterator[Progress]:
-    """Show a progress bar with the remaining time on stderr, if stderr is a terminal."""
-    from rich import progress
-
-    console = messages()
-    columns = [
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn(unit),
-        progress.TextColumn("{task.fields[detail]}"),
-        progress.TimeRemainingColumn(),
-    ]
-    hidden = quiet or not console.is_terminal
-    with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        yield bar
+def task_progress(*, quiet: bool = False, unit: str = "") -> AbstractContextManager[Progress]:
+    """Show the progress of tasks on stderr."""
+    return showing_progress(console=messages(), hidden=quiet, unit=unit)

@@ -216,6 +216,9 @@ def deep(
     """
     from cceclust.files.images import open_images
     from cceclust.files.partial_labels import read_partial_labels
+    from cceclust.files.reading import refuse_what_is_not_there
+
+    refuse_what_is_not_there(images)
     from cceclust.torch.ranks import joined
     from cceclust.torch.runs import choose_settings, cluster_images
 

@@ -24,6 +24,7 @@ from cceclust.cli.options import (
 )
 from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
+from cceclust.errors import InputError
 from cceclust.presets import PAPER_FEATURES
 
 METHOD_PANEL = "Method"
@@ -94,11 +95,18 @@ def parse_k(text: str) -> int | str | Sequence[int]:
 
 
 def parse_prior(text: str) -> list[float]:
-    """Turn "0.5,0.3,0.2" into numbers."""
+    """Turn "0.5,0.3,0.2" into numbers that sum to 1."""
+    from cceclust.validation import as_prior
+
     try:
-        return [float(part) for part in text.split(",")]
+        prior = [float(part) for part in text.split(",")]
     except ValueError:
         raise typer.BadParameter(f"{text!r}; expected numbers separated by commas, such as 0.5,0.3,0.2") from None
+    try:
+        as_prior(prior)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+    return prior
 
 
 def method_option(*names: str, **settings: Any) -> Any:
@@ -257,13 +265,17 @@ def fit(
     With --labels or --soft-labels, clusters take the names of the classes;
     clusters beyond the classes stay unnamed.
     """
-    from cceclust.clustering import fit_file
+    from cceclust.files.reading import refuse_what_is_no_file
 
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
     has_labels = labels is not None or soft_labels is not None
     if has_labels and k is not None and not isinstance(k, int):
         raise typer.BadParameter("labels need a number of clusters, or none for one per class", param_hint="--k")
+    refuse_what_is_no_file(features)
+    # Checked above is what needs nothing that takes long to load.
+    from cceclust.clustering import fit_file
+
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
@@ -315,7 +327,6 @@ def chosen_parameters(
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that were given, after a check of each."""
     from cceclust.clustering import METHODS
-    from cceclust.errors import InputError
     from cceclust.estimators import CCEClassifier
 
     if has_labels and method != "cce":
@@ -335,7 +346,7 @@ def chosen_parameters(
     parameters = {**(PAPER_FEATURES if preset == "paper" else {}), **chosen, **rare}
     if not has_labels and method != "kmeans":
         try:
-            METHODS[method](n_clusters, **parameters).check_parameters()
+            METHODS[method](n_clusters, **parameters)._check_parameters()
         except InputError as error:
             raise typer.BadParameter(str(error)) from error
     return parameters

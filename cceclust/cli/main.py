@@ -7,24 +7,28 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from cceclust.cli import bench, deep, extract, fit, info, neighbors, predict, report, score
-from cceclust.cli.console import INTERRUPTED, Stopped, print_error, show_warnings_as_lines
+from cceclust.cli import bench, deep, export, extract, fit, info, neighbors, predict, report, score
+from cceclust.cli.console import INTERRUPTED, Stopped, print_error, print_misuse, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
 
 __all__ = ["app", "main", "run"]
 
 FAILURE = 1
+MISUSE = 2
 # As shells do it: 128 plus the number of the signal.
 HUNG_UP = 129
 PIPE_CLOSED = 141
 TERMINATED = 143
 SIGNALS = {"SIGTERM": TERMINATED, "SIGHUP": HUNG_UP}
 ENDINGS = {INTERRUPTED: "interrupted", HUNG_UP: "terminal closed", TERMINATED: "terminated"}
+
+# Typer comes with a copy of click, or uses the installed one; this is the class of the one in use.
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="cceclust",
@@ -61,6 +65,7 @@ app.command("report", rich_help_panel="Clustering")(report.report)
 app.command("deep", rich_help_panel="Clustering", epilog=deep.EPILOG)(deep.deep)
 app.command("extract", rich_help_panel="Features")(extract.extract)
 app.command("info", rich_help_panel="Files")(info.info)
+app.command("export", rich_help_panel="Files")(export.export)
 app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 
 
@@ -72,16 +77,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         with show_warnings_as_lines():
-            app(arguments, prog_name="cceclust")
+            return ended(app(arguments, prog_name="cceclust", standalone_mode=False) or 0)
+    except USAGE_ERROR as error:
+        message = error.format_message()
+        # Without any argument the help has been printed, and there is no message.
+        if message:
+            print_misuse(error.ctx.command_path if error.ctx else "cceclust", message)
+        return MISUSE
     except SystemExit as stop:
         # Typer and rich turn a closed pipe into a plain failure.
         if isinstance(stop.__context__, BrokenPipeError):
             return PIPE_CLOSED
         code = stop.code if isinstance(stop.code, int) else FAILURE
-        if code in ENDINGS:
-            advice = f", and {stop.advice}" if isinstance(stop, Stopped) else ""
-            print_error(f"{ENDINGS[code]}; no file was left half-written{advice}")
-        return code
+        return ended(code, stop.advice if isinstance(stop, Stopped) else "")
     except BrokenPipeError:
         return PIPE_CLOSED
     except (CceclustError, OSError) as error:
@@ -90,7 +98,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         print_error(f"not enough memory: {error}")
         return FAILURE
-    return 0
+
+
+def ended(code: int, advice: str = "") -> int:
+    """Say that a signal ended the command, if one did; return the exit code."""
+    if code in ENDINGS:
+        print_error(f"{ENDINGS[code]}; no file was left half-written{advice and f', and {advice}'}")
+    return code
 
 
 def main() -> None:

@@ -32,6 +32,9 @@ def neighbors(
 
     [bold]fit[/] uses the neighbours it finds in a file instead of searching for them again.
     """
+    from cceclust.files.reading import refuse_what_is_no_file
+
+    refuse_what_is_no_file(features)
     from cceclust.clustering import find_neighbors
 
     with task_progress(quiet=quiet or as_json, unit="rows") as bar:

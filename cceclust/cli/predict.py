@@ -52,6 +52,8 @@ def predict(
 
     The rows that the model was fitted to get the same labels again.
     """
+    from cceclust.files import read_model
+    from cceclust.files.reading import refuse_what_is_no_file, refuse_what_is_not_there
     from cceclust.files.run_folders import run_of
 
     output: dict[str, Any] = {"out": out, "force": force, "full_paths": full_paths}
@@ -59,12 +61,15 @@ def predict(
     if run is not None or model.is_dir():
         if memory is not None:
             raise typer.BadParameter("a run reads its images into memory", param_hint="--memory")
+        refuse_what_is_not_there(features)
         from cceclust.torch.runs import predict_images_file
 
         clusters, written = predict_images_file(
             run or model, features, dataset=dataset, labels_dataset=labels_dataset, **output
         )
     else:
+        read_model(model)
+        refuse_what_is_no_file(features)
         from cceclust.clustering import predict_file
 
         clusters, written = predict_file(

@@ -6,22 +6,26 @@ Parameters and attributes that are not described here are those of :class:`ccecl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import cluster
 
+from cceclust.errors import FileContentError
+from cceclust.estimators.model_files import SavedAsModel
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
+from cceclust.files import Model
 from cceclust.pseudo_labels import AlternatingDirectionSolver, OptimalTransportSolver, PGDSolver
 from cceclust.training.candidates import HeadPlan
 from cceclust.training.objectives import MutualInformation, SelfLabeling
-from cceclust.validation import check_non_negative
+from cceclust.validation import check_non_negative, thread_count
 
 __all__ = ["MIADM", "MIGD", "CCEByPGD", "KMeans", "SeLa"]
 
 
-class KMeans(cluster.KMeans):
+class KMeans(SavedAsModel, cluster.KMeans):
     """scikit-learn's K-means, with its assignment also written as a linear head.
 
     Attributes
@@ -30,6 +34,8 @@ class KMeans(cluster.KMeans):
         Twice the centres, measured from their mean.
     intercept_ : ndarray of shape (n_clusters,)
         Biases with which ``argmax(x · coef_ᵀ + intercept_)`` is the nearest centre.
+    n_clusters_ : int
+        Number of clusters.
 
     Examples
     --------
@@ -40,6 +46,8 @@ class KMeans(cluster.KMeans):
     >>> bool(((X @ model.coef_.T + model.intercept_).argmax(axis=1) == model.labels_).all())
     True
     """
+
+    _method = "kmeans"
 
     @property
     def coef_(self) -> NDArray[Any]:
@@ -55,6 +63,18 @@ class KMeans(cluster.KMeans):
         mean = centres.mean(axis=0)
         return np.asarray(-((centres + mean) * (centres - mean)).sum(axis=1), self.cluster_centers_.dtype)
 
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        return len(self.cluster_centers_)
+
+    def _take(self, model: Model, path: Path) -> None:
+        if model.cluster_centers is None:
+            raise FileContentError(f"{path} has no cluster_centers, from which K-means predicts; fit it again")
+        self.cluster_centers_ = model.cluster_centers
+        # scikit-learn sets these when fitting, and needs them to predict.
+        self._n_threads, self._n_features_out = thread_count(None), len(model.cluster_centers)
+
 
 class MIGD(SoftmaxClusterer):
     """Mutual information by gradient descent: mean H(σ) + w KL(σ̄ ‖ u), eq. 1 of arXiv:2303.07321.
@@ -69,6 +89,8 @@ class MIGD(SoftmaxClusterer):
     Bridle, Heading and MacKay, "Unsupervised classifiers, mutual information and phantom targets", NIPS 1991.
     Krause, Perona and Gomes, "Discriminative clustering by regularized information maximization", NIPS 2010.
     """
+
+    _method = "migd"
 
     def __init__(
         self,
@@ -107,14 +129,8 @@ class MIGD(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> MutualInformation:
-        """Return this method's loss.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> MutualInformation:
+        """Return this method's loss."""
         check_non_negative(self.fairness, "fairness")
         return MutualInformation(plans[0].prior, self.fairness)
 
@@ -133,6 +149,8 @@ class SeLa(SoftmaxClusterer):
     ----------
     Asano, Rupprecht and Vedaldi, "Self-labelling via simultaneous clustering and representation learning", ICLR 2020.
     """
+
+    _method = "sela"
 
     def __init__(
         self,
@@ -177,14 +195,8 @@ class SeLa(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
-        """Return this method's loss.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss."""
         solver = OptimalTransportSolver(
             prior=plans[0].prior, sharpness=self.sharpness, one_hot=True, max_iter=self.max_iter, tol=0.0
         )
@@ -206,6 +218,8 @@ class MIADM(SoftmaxClusterer):
     Jabi, Pedersoli, Mitiche and Ben Ayed, "Deep clustering: On the link between discriminative models and K-means",
     TPAMI 2021.
     """
+
+    _method = "miadm"
 
     def __init__(
         self,
@@ -250,14 +264,8 @@ class MIADM(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
-        """Return this method's loss.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss."""
         solver = AlternatingDirectionSolver(
             fairness=self.fairness, prior=plans[0].prior, max_iter=self.max_iter, tol=0.0
         )
@@ -276,6 +284,8 @@ class CCEByPGD(SoftmaxClusterer):
     max_iter : int, default=100
         Steps of projected gradient descent per batch.
     """
+
+    _method = "cce-pgd"
 
     def __init__(
         self,
@@ -322,14 +332,8 @@ class CCEByPGD(SoftmaxClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
-        """Return this method's loss.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return this method's loss."""
         check_non_negative(self.fairness, "fairness")
         automatic = 1 / (len(plans[0].prior) * max(self.fairness, 1.0))
         solver = PGDSolver(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.files import Model
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
 from cceclust.training.engine import EpochReport
@@ -76,7 +78,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     classes_ : ndarray of shape (n_classes + n_extra_clusters,)
         Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
         numbers, or "extra 1", "extra 2", … where labels are strings.
-    coef_, intercept_, prediction_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
+    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
 weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, feature_names_in_
         As in :class:`cceclust.CCEClusterer`.
 
@@ -100,6 +102,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
     >>> classifier.score(X, truth) > 0.85
     True
     """
+
+    _method = "cce"
+    _names_classes = True
 
     def __init__(
         self,
@@ -191,16 +196,17 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         supervision, classes = self._supervision(
             given.with_weight_in_every_class(weights), rows, self_labeling=self_labeling
         )
-        fit = fit_heads(
-            rows,
-            FitSettings.of(self, len(classes)),
-            self.make_objective if self_labeling else None,
-            sample_weight=weights,
-            seed=draw_seed(self.random_state),
-            neighbors=neighbors,
-            supervision=supervision,
-            on_epoch=progress_for(on_epoch, self.verbose),
-        )
+        with epoch_progress(on_epoch, self.verbose) as report:
+            fit = fit_heads(
+                rows,
+                FitSettings.of(self, len(classes)),
+                self._make_objective if self_labeling else None,
+                sample_weight=weights,
+                seed=draw_seed(self.random_state),
+                neighbors=neighbors,
+                supervision=supervision,
+                on_epoch=report,
+            )
         self._keep(fit)
         self.classes_ = classes
         warn_of(fit.problems if self_labeling else [])
@@ -246,20 +252,14 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             raise InputError("no row of this piece has a label and self_labeling=False: there is nothing to learn")
         settings = FitSettings.of(self, len(names))
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights, supervision=learned)
-        objective = self.make_objective if self_labeling else None
+        objective = self._make_objective if self_labeling else None
         best = pieces.train_on(rows, settings, objective, sample_weight=weights, supervision=learned)
         self._keep_piece(pieces, best)
         self.classes_ = names
         return self
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
-        """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return the loss of :class:`cceclust.CCEClusterer`, which needs no labels."""
         solvers = [
             EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans
@@ -300,6 +300,10 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
     def _refuse_no_labels(self, X: Any, *, reset: bool) -> None:
         """Raise as scikit-learn does where there are no labels."""
         validate_data(self, X, None, accept_sparse="csr", reset=reset)
+
+    def _take(self, model: Model, path: Path) -> None:
+        super()._take(model, path)
+        self.classes_ = np.array(model.parameters["classes"])
 
     def _read_labels(self, y: Any, n_rows: int, classes: ArrayLike | None = None) -> GivenLabels:
         """Check the parameters that concern labels, and the labels."""

@@ -90,7 +90,7 @@ class CCEClusterer(SoftmaxClusterer):
     random_state : int, RandomState instance or None, default=None
         Pass an int for the same clusters in every run.
     verbose : int, default=0
-        Print a line on stderr after each epoch if positive.
+        If positive, show a progress bar on stderr; where that is no terminal, a line every ten seconds.
 
     Attributes
     ----------
@@ -104,8 +104,9 @@ class CCEClusterer(SoftmaxClusterer):
         All results of the search for the number of clusters; None if a number was given.
     probabilities_ : ndarray of shape (n_samples, n_clusters)
         The probability of each cluster for each row, in float32.
-    prediction_ : Prediction
-        `labels_` and `probabilities_` together.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The mean of the rows of each cluster, weighted like the rows; that of all rows for an empty cluster. Rows far
+        from all others, which take no part in the fit, do not count.
     coef_ : ndarray of shape (n_clusters, n_features)
         Weights of the head, for raw features.
     intercept_ : ndarray of shape (n_clusters,)
@@ -165,6 +166,8 @@ class CCEClusterer(SoftmaxClusterer):
     >>> clustering_accuracy(digits.labels, labels) > 0.8
     True
     """
+
+    _method = "cce"
 
     def __init__(
         self,
@@ -237,14 +240,8 @@ class CCEClusterer(SoftmaxClusterer):
         """
         return cls(n_clusters, **{**PAPER_FEATURES, **changes})
 
-    def make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
-        """Return L_CCE+ with pseudo-labels found by EM.
-
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
+        """Return L_CCE+ with pseudo-labels found by EM."""
         solvers = [
             EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
             for plan in plans

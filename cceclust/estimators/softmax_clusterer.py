@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, progress_for, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.files import Model
 from cceclust.training.candidates import HeadPlan, modularity_of_rows
-from cceclust.training.diagnosis import predict_rows
+from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
@@ -35,28 +37,16 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     verbose: int
 
     @abstractmethod
-    def make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
-        """Return a new objective with this estimator's parameters.
+    def _make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
+        """Return a new objective for heads that are trained as planned."""
 
-        Parameters
-        ----------
-        plans : sequence of HeadPlan
-            How each head is trained, or one for all.
-        """
-
-    def check_parameters(self) -> FitSettings:
-        """Refuse parameters that are invalid for any data; return the settings of the fit.
-
-        Raises
-        ------
-        InputError
-            With the parameter's name, its value and what was expected.
-        """
+    def _check_parameters(self) -> FitSettings:
+        """Refuse parameters that are invalid for any data; return the settings of the fit."""
         settings = FitSettings.of(self, self.n_clusters)
         # A uniform prior needs no check, and an array of it may not fit into memory.
         is_given = self.prior is not None and not settings.has_free_prior
         prior = settings.prior_parts(np.dtype(np.float64)) if is_given else np.ones(1)
-        self.make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
+        self._make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
         return settings
 
     def fit(
@@ -89,21 +79,21 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self
         """
         rows = self._as_rows(X, reset=True)
-        settings = self.check_parameters()
+        settings = self._check_parameters()
         if neighbors is not None and not hasattr(self, "n_neighbors"):
             raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
-        fit = fit_heads(
-            rows,
-            settings,
-            self.make_objective,
-            sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
-            seed=draw_seed(self.random_state),
-            neighbors=neighbors,
-            on_epoch=progress_for(on_epoch, self.verbose),
-        )
+        with epoch_progress(on_epoch, self.verbose) as report:
+            fit = fit_heads(
+                rows,
+                settings,
+                self._make_objective,
+                sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
+                seed=draw_seed(self.random_state),
+                neighbors=neighbors,
+                on_epoch=report,
+            )
         self._keep(fit)
-        self.labels_, self.probabilities_ = fit.prediction.labels, fit.prediction.probabilities
-        self.n_clusters_ = self._n_features_out = len(fit.intercept)
+        self._keep_prediction(fit.prediction)
         self.k_search_ = fit.search
         self.k_scores_ = None if fit.search is None else fit.search.score_of
         warn_of(fit.problems)
@@ -130,19 +120,31 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self
         """
         rows = self._as_piece(X, reset=not hasattr(self, "coef_"))
-        settings = self.check_parameters()
+        settings = self._check_parameters()
         if settings.candidates is not None:
             if not hasattr(self, "n_clusters_"):
                 raise InputError(f"n_clusters={self.n_clusters!r}; pieces of data need a number, or a fit before them")
             settings = settings.with_clusters(self.n_clusters_)
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
-        best = pieces.train_on(rows, settings, self.make_objective, sample_weight=weights)
+        best = pieces.train_on(rows, settings, self._make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
-        self.prediction_ = predict_rows(self.coef_, self.intercept_, rows)
-        self.labels_, self.probabilities_ = self.prediction_.labels, self.prediction_.probabilities
-        self.n_clusters_ = self._n_features_out = len(self.intercept_)
+        self._keep_prediction(predict_rows(self.coef_, self.intercept_, rows, sample_weight=weights))
         return self
+
+    def _keep_prediction(self, prediction: Prediction) -> None:
+        """Set the attributes that describe the clusters of the rows."""
+        self._prediction = prediction
+        self.labels_, self.probabilities_ = prediction.labels, prediction.probabilities
+        self.n_clusters_ = self._n_features_out = len(self.intercept_)
+        self.cluster_centers_ = prediction.centers
+
+    def _take(self, model: Model, path: Path) -> None:
+        super()._take(model, path)
+        self.n_clusters_ = self._n_features_out = len(self.intercept_)
+        self.columns_scaled_ = self._columns is not None
+        if model.cluster_centers is not None:
+            self.cluster_centers_ = model.cluster_centers
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits.

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators.model_files import SavedAsModel
+from cceclust.files import Model
+from cceclust.progress import showing_progress
 from cceclust.training.engine import EpochReport
 from cceclust.training.fit import Fit
-from cceclust.training.heads import row_logits
+from cceclust.training.logits import all_logits, probabilities_of
 from cceclust.training.pieces import PieceTrainer
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "progress_for", "warn_of"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "epoch_progress", "warn_of"]
 
 
-class SoftmaxEstimator(BaseEstimator):
+class SoftmaxEstimator(SavedAsModel, BaseEstimator):
     """Base class of estimators with a softmax head: fitted attributes and predictions."""
 
-    n_features_in_: int
     random_state: Any
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -45,14 +46,12 @@ class SoftmaxEstimator(BaseEstimator):
         ndarray of shape (n_samples, n_clusters)
             Rows sum to 1.
         """
-        return np.asarray(softmax(self._logits(X), axis=1))
+        return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
-        """Return the logits of each row; fitting and predicting use the same blocks, so they agree to the bit."""
+        """Return the logits of each row."""
         check_is_fitted(self)
-        rows = self._as_rows(X, reset=False)
-        with threadpool_limits(1, user_api="blas"):
-            return np.concatenate([logits for _, logits in row_logits(self.coef_, self.intercept_, rows)])
+        return all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False))
 
     def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
         """Check a piece of the data."""
@@ -81,7 +80,7 @@ class SoftmaxEstimator(BaseEstimator):
     def _keep(self, fit: Fit) -> None:
         """Set the fitted attributes."""
         self.coef_, self.intercept_ = fit.coef, fit.intercept
-        self.prediction_ = fit.prediction
+        self._prediction = fit.prediction
         self.losses_, self.loss_ = fit.losses, fit.loss
         self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
         self.best_restart_ = fit.best_curve
@@ -110,10 +109,15 @@ class SoftmaxEstimator(BaseEstimator):
             return so_far
         seed = draw_seed(self.random_state)
         if hasattr(self, "coef_"):
+            if not hasattr(self, "_standardization"):
+                raise InputError("a loaded model can predict but not go on learning; fit it to data again")
             return PieceTrainer.resume(
                 self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed, columns=self._columns
             )
         return PieceTrainer.begin(rows, settings, seed=seed, **options)
+
+    def _take(self, model: Model, path: Path) -> None:
+        self.coef_, self.intercept_, self._columns = model.coef, model.intercept, model.column_scales
 
     def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
         """Set the attributes that a piece of the data changes."""
@@ -142,11 +146,16 @@ def warn_of(problems: list[str]) -> None:
         warnings.warn(problem, ClusteringWarning, stacklevel=3)
 
 
-def progress_for(on_epoch: Callable[[EpochReport], None] | None, verbose: int) -> Callable[[EpochReport], None] | None:
-    """Return the function to call after each epoch: the given one, or one that prints a line to stderr if `verbose`."""
-    return on_epoch or (print_epoch if verbose else None)
-
-
-def print_epoch(report: EpochReport) -> None:
-    """Print the progress of a verbose fit."""
-    print(f"epoch {report.epoch}/{report.max_epochs}: lowest loss {report.losses.min():.6f}", file=sys.stderr)
+@contextmanager
+def epoch_progress(
+    on_epoch: Callable[[EpochReport], None] | None, verbose: int
+) -> Iterator[Callable[[EpochReport], None] | None]:
+    """Return what to call after each epoch: the given function, or one that shows the progress if `verbose`."""
+    if on_epoch is not None or not verbose:
+        yield on_epoch
+        return
+    with showing_progress(unit="epochs") as bar:
+        task = bar.add_task("Fitting", total=None, detail="")
+        yield lambda done: bar.update(
+            task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}"
+        )

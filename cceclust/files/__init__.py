@@ -3,6 +3,7 @@
 from cceclust.files.clusters import Clusters, KTable, read_clusters, write_clusters
 from cceclust.files.features import FeatureFile, open_features, write_features
 from cceclust.files.models import Model, read_model, write_model
+from cceclust.files.onnx_models import write_onnx
 
 __all__ = [
     "Clusters",
@@ -15,4 +16,5 @@ __all__ = [
     "write_clusters",
     "write_features",
     "write_model",
+    "write_onnx",
 ]

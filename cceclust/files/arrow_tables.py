@@ -26,7 +26,7 @@ def import_pyarrow(what: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtraError(f"{what} needs pyarrow: pip install 'cceclust[tables]'") from None
+        raise MissingExtraError.of(what, "pyarrow", "tables") from None
     return pyarrow
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
@@ -23,6 +22,7 @@ from cceclust.files.hdf5 import refuse_chunk_bombs, write_column, writing_hdf5
 from cceclust.files.provenance import check_stamp, is_stamped, stamp
 from cceclust.files.reading import by_ending, naming, refuse_bomb, refuse_what_is_no_file
 from cceclust.files.shards import StackedRows, common_attributes, files_meant, stacked_columns
+from cceclust.files.sparse_arrays import is_sparse
 from cceclust.files.stored import (
     ARRAY_FILES,
     StoredFile,
@@ -161,7 +161,7 @@ class FeatureFile:
     @property
     def is_sparse(self) -> bool:
         """Whether :meth:`array` returns a sparse matrix."""
-        return sparse.issparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
+        return is_sparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
 
     @property
     def chunk_rows(self) -> int:
@@ -212,13 +212,13 @@ class FeatureFile:
         indices = self._as_indices(rows)
         if type(self._matrix) is np.ndarray:
             return self._matrix[indices]
-        return self._matrix[indices].toarray() if sparse.issparse(self._matrix) else self._gather(indices)
+        return self._matrix[indices].toarray() if is_sparse(self._matrix) else self._gather(indices)
 
     def _read_run(self, start: int, stop: int) -> NDArray[Any]:
         forget_mapped_pages(self._matrix)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
             rows = self._matrix[start : max(start, stop)]
-            return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+            return rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
     def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
         indices = np.asarray(rows)

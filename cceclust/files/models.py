@@ -19,17 +19,19 @@ from cceclust.errors import FileContentError, InputError
 from cceclust.files.atomic import replacing
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.files.reading import by_ending, reading
-from cceclust.files.stored import load_column, open_safetensors
+from cceclust.files.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
 from cceclust.text import without_folders
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
 FLOAT_TYPES = ("float16", "float32", "float64")
+# The tensors that a model may have beside its weights.
+OPTIONAL_TENSORS = ("cluster_centers", "column_scales")
 
 
 @dataclass
 class Model:
-    """A fitted head: ``softmax(features @ coef.T + intercept)``.
+    """A fitted head: its probabilities are ``softmax(features @ coef.T + intercept)``.
 
     Attributes
     ----------
@@ -41,12 +43,26 @@ class Model:
         The parameters of the fit.
     provenance : dict
         The source of the features.
+    cluster_centers : ndarray of shape (n_clusters, n_features) or None
+        The mean of the rows of each cluster in the fit.
+    column_scales : ndarray of shape (n_features,) or None
+        What the fit divided each column by before it looked for neighbours, if anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cceclust.files import Model
+    >>> model = Model(np.eye(2), np.zeros(2), {"classes": ["left", "right"]})
+    >>> model.predict([[3.0, 1.0], [0.0, 2.0]])
+    array(['left', 'right'], dtype='<U5')
     """
 
     coef: NDArray[Any]
     intercept: NDArray[Any]
     parameters: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    cluster_centers: NDArray[Any] | None = None
+    column_scales: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.coef.ndim != 2 or 0 in self.coef.shape or self.intercept.shape != self.coef.shape[:1]:
@@ -54,11 +70,15 @@ class Model:
                 f"expected coef (n_clusters, n_features) and intercept (n_clusters,), got shapes {self.coef.shape} and "
                 f"{self.intercept.shape}"
             )
-        for array in (self.coef, self.intercept):
+        for name, shape in (("cluster_centers", self.coef.shape), ("column_scales", self.coef.shape[1:])):
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise InputError(f"{name} have shape {array.shape}; expected {shape}")
+        for name, array in self.tensors.items():
             if array.dtype.name not in FLOAT_TYPES:
-                raise InputError(f"the weights are of type {array.dtype}; expected one of {', '.join(FLOAT_TYPES)}")
-        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
-            raise InputError("the weights contain NaN or infinity")
+                raise InputError(f"{name} is of type {array.dtype}; expected one of {', '.join(FLOAT_TYPES)}")
+            if not np.isfinite(array).all():
+                raise InputError(f"{name} contains NaN or infinity")
         check_classes(self.parameters, len(self.intercept))
 
     @property
@@ -68,6 +88,66 @@ class Model:
         for array in (self.coef, self.intercept):
             digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:32]
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, without those that are not there."""
+        arrays = {name: getattr(self, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)}
+        return {name: array for name, array in arrays.items() if array is not None}
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the cluster of each row, or its class if clusters have names.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features from the same source as those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        labels = np.asarray(self._logits(X).argmax(axis=1), np.int64)
+        classes = self.parameters.get("classes")
+        return labels if classes is None else np.array(classes)[labels]
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features from the same source as those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows sum to 1.
+        """
+        from cceclust.training.logits import probabilities_of
+
+        return probabilities_of(self._logits(X))
+
+    def _logits(self, X: Any) -> NDArray[Any]:
+        """Check the rows and return their logits."""
+        # Loading takes longer than reading a model, which may be all that is wanted.
+        from cceclust.training.logits import all_logits
+        from cceclust.training.rows import in_memory
+
+        try:
+            # Lists hold Python floats, so float64, as for scikit-learn.
+            matrix = X if hasattr(X, "tocsr") else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"expected rows of numbers; {error}") from None
+        if matrix.ndim != 2 or matrix.shape[1] != self.coef.shape[1]:
+            raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
+        if matrix.dtype.kind not in "fiub":
+            raise InputError(f"X is of type {matrix.dtype}; expected numbers")
+        logits = all_logits(self.coef, self.intercept, in_memory(matrix))
+        bad = ~np.isfinite(logits).all(axis=1)
+        if bad.any():
+            raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")
+        return logits
 
 
 def write_model(path: str | Path, model: Model, *, force: bool = False, full_paths: bool = False) -> None:
@@ -96,7 +176,7 @@ def write_model(path: str | Path, model: Model, *, force: bool = False, full_pat
     """
     path = Path(path)
     check_model_name(path)
-    tensors = {"coef": np.ascontiguousarray(model.coef), "intercept": np.ascontiguousarray(model.intercept)}
+    tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     metadata = {
         **stamp("model"),
         "model_id": model.id,
@@ -134,18 +214,26 @@ def read_model(path: str | Path) -> Model:
     Returns
     -------
     Model
+        It has `predict` and `predict_proba`.
     """
     path = Path(path)
+    if path.suffix.lower() in set(ARRAY_FILES) - {".safetensors"}:
+        # Probably features: say so, rather than that they are damaged.
+        with stored_file(path) as other:
+            check_stamp(other.attributes, "model", path)
     with reading(path, "a model file (safetensors)"):
         file = open_safetensors(path)
         check_stamp(file.attributes, "model", path)
-        coef, intercept = (load_column(path, file.arrays, name) for name in ("coef", "intercept"))
+        coef, intercept, *others = (
+            load_column(path, file.arrays, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)
+        )
     if coef is None or intercept is None:
         raise FileContentError(f"{path} is damaged: it has no {'coef' if coef is None else 'intercept'}")
     parameters, provenance = (from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance"))
     try:
         # Copies, so that the file may be deleted.
-        model = Model(np.array(coef), np.array(intercept), parameters, provenance)
+        copies = [None if array is None else np.array(array) for array in others]
+        model = Model(np.array(coef), np.array(intercept), parameters, provenance, *copies)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error
     if file.attributes.get("model_id", model.id) != model.id:

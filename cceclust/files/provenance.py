@@ -24,6 +24,13 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
+KINDS = {
+    "features": "a feature file",
+    "clusters": "a cluster file",
+    "model": "a model file",
+    "network": "a network that cceclust deep trained",
+    "run": "a run of cceclust deep",
+}
 NUMBER = (int, float)
 # Entries that our readers use, with their types; all others are only shown.
 KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -59,15 +66,18 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
     expected = f"cceclust-{kind}"
     found = attributes.get("format")
     if found != expected:
+        other = KINDS.get(str(found).removeprefix("cceclust-"))
+        if other is not None:
+            raise FileContentError(f"{path} is {other}; expected {KINDS[kind]}")
         came = f"its format is {found!r}" if found else "it states no format"
-        raise FileContentError(f"{path} is not a {kind} file of cceclust ({came}, expected {expected!r})")
+        raise FileContentError(f"{path} is not {KINDS[kind]} of cceclust ({came}, expected {expected!r})")
     version = str(attributes.get("format_version", ""))
     if not version.isdecimal() or int(version) < 1:
         raise FileContentError(f"{path} states the format version {version!r}; expected a positive number")
     if int(version) > FORMAT_VERSION:
         raise FileContentError(
             f"{path} has format version {version}, newer than {FORMAT_VERSION}, the newest this cceclust "
-            f"({__version__}) reads; upgrade it: pip install -U cceclust"
+            f"({__version__}) reads; use a newer cceclust"
         )
 
 

@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-__all__ = ["by_ending", "listed", "naming", "reading", "refuse_bomb", "refuse_what_is_no_file"]
+__all__ = [
+    "by_ending",
+    "listed",
+    "naming",
+    "reading",
+    "refuse_bomb",
+    "refuse_what_is_no_file",
+    "refuse_what_is_not_there",
+]
 
 Choice = TypeVar("Choice")
 
@@ -26,6 +34,16 @@ def by_ending(
     if ending not in choices:
         raise error(f"{path}: cannot {what} files that end in {ending!r}; expected one of {', '.join(choices)}")
     return choices[ending]
+
+
+def refuse_what_is_not_there(path: Path) -> None:
+    """Raise a clear error if there is neither a file nor a folder; cheap enough to be the first check of all."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def refuse_what_is_no_file(path: Path) -> None:

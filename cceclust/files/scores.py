@@ -17,10 +17,6 @@ from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.run_folders import clusters_of
 from cceclust.files.stored import ARRAY_FILES, stored_file
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
-from cceclust.training.candidates import modularity_of_rows
-from cceclust.training.robustness import scaled_columns
-from cceclust.training.rows import Rows, in_memory
-from cceclust.training.standardization import rows_not_finite
 
 __all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
 
@@ -158,6 +154,12 @@ def score_without_truth(clusters: Clusters, features: FeatureFile | None = None)
 
 def sampled_modularity(clusters: Clusters, features: FeatureFile) -> float | None:
     """Return the modularity of clusters on the graph of a fixed sample of their features."""
+    # These take long to load, and most cluster files hold their modularity.
+    from cceclust.training.candidates import modularity_of_rows
+    from cceclust.training.robustness import scaled_columns
+    from cceclust.training.rows import Rows, in_memory
+    from cceclust.training.standardization import rows_not_finite
+
     codes = np.unique(clusters.labels, return_inverse=True)[1]
     n_rows = min(choices.ROWS_TO_JUDGE, features.n_samples)
     sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))

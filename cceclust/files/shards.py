@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cceclust.errors import FileContentError, FileError, InputError
 
@@ -117,6 +116,8 @@ class StackedRows:
     def whole(self) -> Any:
         """Return all rows; sparse ones stay sparse."""
         if self.is_sparse:
+            from scipy import sparse
+
             return sparse.vstack([part.array() for part in self.parts], format="csr", dtype=self.dtype)
         return self[:]
 

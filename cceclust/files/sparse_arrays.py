@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cceclust.errors import FileContentError
 from cceclust.files.reading import refuse_bomb
 from cceclust.training.rows import computing_dtype
 
-__all__ = ["PARTS", "as_csr"]
+__all__ = ["PARTS", "as_csr", "is_sparse"]
 
 # The arrays that make up a matrix in each format.
 PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr"), "coo": ("data", "row", "col")}
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Tell whether a matrix is one of SciPy's sparse ones, without loading SciPy, which takes long."""
+    return hasattr(matrix, "tocsr")
 
 
 def as_csr(path: Path, name: str, kind: str, shape: tuple[int, ...], parts: Mapping[str, NDArray[Any]]) -> Any:
@@ -41,6 +45,8 @@ def as_csr(path: Path, name: str, kind: str, shape: tuple[int, ...], parts: Mapp
     scipy.sparse.csr_matrix
         Of float32 or float64, without duplicate entries.
     """
+    from scipy import sparse
+
     if len(shape) != 2 or min(shape) < 1:
         raise FileContentError(f"{path}: {name} has shape {shape}; expected a matrix (n_samples, n_features)")
     values = parts["data"]

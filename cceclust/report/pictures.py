@@ -232,7 +232,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise MissingExtraError("showing images needs Pillow: pip install 'cceclust[report]'") from None
+        raise MissingExtraError.of("showing images", "Pillow", "report") from None
     return Image
 
 

@@ -26,9 +26,8 @@ def thumbnails(summary: Summary, pictures: Pictures) -> Html:
     shown = sorted(shown[:MOST_CLUSTERS])
     try:
         groups = [cluster_images(summary, position, pictures, images_a_row(len(shown))) for position in shown]
-    except MissingExtraError:
-        note = "Not shown, because reading images needs Pillow: pip install 'cceclust[report]'"
-        return card("Images", note=note, wide=True, anchor="images")
+    except MissingExtraError as error:
+        return card("Images", note=f"Not shown: {error}", wide=True, anchor="images")
     found = [group for group in groups if group]
     outside, finder = "", pictures.finder
     if finder.n_outside:

@@ -10,7 +10,7 @@ try:
 except ImportError as error:
     from cceclust.errors import MissingExtraError
 
-    raise MissingExtraError('cceclust.torch needs PyTorch; install it with: pip install "cceclust[torch]"') from error
+    raise MissingExtraError.of("cceclust.torch", "PyTorch", "torch") from error
 
 if TYPE_CHECKING:
     from cceclust.torch.deep import DeepTrainer

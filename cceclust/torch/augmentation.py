@@ -38,7 +38,7 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
     try:
         import kornia.augmentation as kornia
     except ImportError:
-        raise MissingExtraError("augmentation needs kornia: pip install 'cceclust[torch]'") from None
+        raise MissingExtraError.of("augmentation", "kornia", "torch") from None
     view: Callable[[Tensor], Tensor] = AUGMENTATIONS[kind](kornia, size, n_channels)
     return view
 

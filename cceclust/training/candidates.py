@@ -17,9 +17,16 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.training.choosing import choose
-from cceclust.training.graph_partition import Graph, improved_labels, partition_graph, symmetric_graph
-from cceclust.training.heads import HeadStack, row_logits
+from cceclust.training.graph_partition import (
+    Graph,
+    improved_labels,
+    partition_graph,
+    partition_unevenly,
+    symmetric_graph,
+)
+from cceclust.training.heads import HeadStack
 from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
+from cceclust.training.logits import row_logits
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
@@ -347,9 +354,10 @@ def start_heads(
 
 def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> NDArray[np.int32]:
     """Return several partitions of the graph, the best first."""
+    ways = [partition_graph] * choices.PARTITIONS + [partition_unevenly] * choices.UNEVEN_PARTITIONS
     with ThreadPoolExecutor(n_threads) as pool:
-        seeds = range(seed, seed + choices.PARTITIONS)
-        found = np.stack(list(pool.map(lambda s: partition_graph(arena.graph, n_clusters, seed=s), seeds)))
+        jobs = [pool.submit(way, arena.graph, n_clusters, seed=seed + number) for number, way in enumerate(ways)]
+        found = np.stack([job.result() for job in jobs])
     return found[np.argsort(-arena.modularities(found), kind="stable")]
 
 
@@ -417,7 +425,7 @@ def choose_head(
         labels, floor = labels_of(arena, weights, biases), len(names) - 1
         on_graph = arena.modularities(np.concatenate([wanted, labels[-1:]]))
     modularities = arena.modularities(labels)
-    best = choose(labels, modularities, settings.n_clusters, floor=floor, cuts=arena.cuts(labels), on_graph=on_graph)
+    best = choose(labels, modularities, arena.cuts(labels), settings.n_clusters, floor=floor, on_graph=on_graph)
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
     return Choice(

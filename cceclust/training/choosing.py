@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
-from cceclust.training.selection import adjusted_rand_index
 
 __all__ = ["choose", "standard_error"]
 
@@ -28,24 +27,23 @@ def standard_error(modularity: float, n_samples: int) -> float:
 def choose(
     labels: NDArray[np.integer[Any]],
     modularities: NDArray[np.float64],
+    cuts: NDArray[np.float64],
     n_clusters: int,
     *,
     floor: int | None = None,
-    cuts: NDArray[np.float64] | None = None,
     on_graph: NDArray[np.float64] | None = None,
 ) -> int:
     """Return which of several labelings to take.
 
     If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those
-    within three quarters of a standard error of the best: the one with the most even sizes if the best has nearly even
-    sizes, and else the one that the others agree with most, by adjusted Rand index.
+    that the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
+    than leave sizes unequal. So if clusters of nearly even size are among them, sizes are taken to be equal, and
+    evenness counts beside modularity. If not, sizes differ in truth, and the one that separates the fewest neighbours
+    is chosen. For the same reason the plain one is also taken if it separates at most half as many as the best.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
     and that of the clusters on the graph which it was fitted to (`on_graph`).
-
-    Modularity would rather split a large cluster and join two small ones than leave sizes unequal, however clear the
-    borders. So the plain one is also taken if it separates at most half as many pairs of neighbours as the best.
 
     Parameters
     ----------
@@ -53,31 +51,29 @@ def choose(
         The candidates.
     modularities : ndarray of shape (n_labelings,)
         What :func:`cceclust.training.modularity.neighbor_modularity` says of them.
+    cuts : ndarray of shape (n_labelings,)
+        The part of pairs of neighbours that each separates.
     n_clusters : int
         Number of clusters.
     floor : int, optional
         The number of the plain candidate.
-    cuts : ndarray of shape (n_labelings,), optional
-        The part of pairs of neighbours that each separates.
     on_graph : ndarray of shape (n_labelings,), optional
         The modularities of the clusters that each labeling approximates; by default its own.
 
     Examples
     --------
-    The second is best by a hair, but the first divides the rows more evenly:
+    The second is best by a hair, but the first divides the rows evenly:
 
     >>> import numpy as np
-    >>> labels = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]])
-    >>> choose(labels, np.array([0.40, 0.41, -0.30]), 2)
+    >>> labels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1]])
+    >>> choose(labels, np.array([0.40, 0.41, -0.30]), np.array([0.2, 0.1, 0.3]), 2)
     0
-    >>> choose(labels, np.array([0.40, 0.41, 0.38]), 2, floor=2)
-    2
     """
     best = float(modularities.max())
     error = standard_error(best, labels.shape[1])
-    if floor is not None and modularities[floor] >= best - choices.FLOOR_ERRORS * error:
-        return floor
-    if floor is not None and cuts is not None:
+    if floor is not None:
+        if modularities[floor] >= best - choices.FLOOR_ERRORS * error:
+            return floor
         sizes = np.bincount(labels[floor], minlength=n_clusters)
         most = cuts[int(np.argmax(modularities))]
         if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
@@ -85,12 +81,13 @@ def choose(
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
     if floor is not None:
         scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
-    near = np.flatnonzero(scores >= scores.max() - choices.TIE_ERRORS * error)
-    if evenness(labels[int(scores.argmax())], n_clusters) >= choices.NEARLY_EVEN:
-        merits = [evenness(labels[i], n_clusters) for i in near]
-    else:
-        merits = [sum(adjusted_rand_index(labels[i], labels[j], n_clusters) for j in near) for i in near]
-    return int(near[np.argmax(merits)])
+    below = (scores.max() - scores) / error if error > 0 else np.where(scores == scores.max(), 0.0, np.inf)
+    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels]) / choices.UNEVEN
+    even = np.flatnonzero((below <= choices.TIE_ERRORS) & (unevenness <= 1))
+    if len(even):
+        return int(even[np.argmin(below[even] + unevenness[even])])
+    near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
+    return int(near[np.argmin(cuts[near])])
 
 
 def evenness(labels: NDArray[np.integer[Any]], n_clusters: int) -> float:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.training.heads import block_logits, head_on_blocks
+from cceclust.training.logits import block_logits, head_on_blocks
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -49,10 +50,13 @@ class Prediction:
         The cluster of each row.
     probabilities : ndarray of shape (n_samples, n_clusters), float32
         The probability of each cluster.
+    centers : ndarray of shape (n_clusters, n_features) or None
+        The mean of the rows of each cluster; the mean of all rows for an empty one. None if it was not asked for.
     """
 
     labels: NDArray[np.int64]
     probabilities: NDArray[np.float32]
+    centers: NDArray[Any] | None = None
 
     def sizes(self, sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the number of rows in each cluster, or their weight."""
@@ -68,8 +72,15 @@ class Prediction:
         return float(np.average(self.probabilities.max(axis=1).astype(np.float64), weights=sample_weight))
 
 
-def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1) -> Prediction:
-    """Predict all rows in one pass.
+def predict_rows(
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    rows: Rows,
+    *,
+    sample_weight: NDArray[Any] | None = None,
+    n_threads: int = 1,
+) -> Prediction:
+    """Predict all rows in one pass; given the weight of each row, also find the mean of each cluster.
 
     Raises
     ------
@@ -78,31 +89,65 @@ def predict_rows(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_t
     """
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
+    sums, sizes = np.zeros(coef.shape), np.zeros(len(coef))
+    # Weights that sum to 1 keep sums of the largest numbers finite.
+    columns = [] if sample_weight is None else [sample_weight / sample_weight.sum(dtype=np.float64)]
     with threadpool_limits(1, user_api="blas"):
         predict = head_on_blocks(predict_block, coef, intercept)
-        results = rows.map_blocks(predict, n_outputs=len(coef), n_threads=n_threads)
-        for where, (block_labels, block_probabilities, is_finite) in results:
+        results = rows.map_blocks(predict, *columns, n_outputs=len(coef), n_threads=n_threads)
+        for where, (block_labels, block_probabilities, is_finite, *block_sums) in results:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
                     f"row {row} contains NaN, infinity or values too large for the model; remove or impute such rows"
                 )
             labels[where], probabilities[where] = block_labels, block_probabilities
-    return Prediction(labels, probabilities)
+            if block_sums:
+                sums += block_sums[0]
+                sizes += block_sums[1]
+    return Prediction(labels, probabilities, centers_of(sums, sizes).astype(rows.dtype) if columns else None)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def predict_block(
-    block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.bool_]]:
-    """Return labels and probabilities of a block of rows, and whether the logits of each are finite."""
+    block: Any, weights: NDArray[Any] | None = None, *, by_feature: NDArray[Any], intercept: NDArray[Any]
+) -> tuple[NDArray[Any], ...]:
+    """Return labels and probabilities of a block of rows, and whether the logits of each are finite.
+
+    Given the weight of each row, also return the sum of the rows of each cluster, and of their weights.
+    """
     logits = block_logits(block, by_feature=by_feature, intercept=intercept)
     is_finite = np.isfinite(logits).all(axis=1)
     labels = logits.argmax(axis=1)
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
-    return labels, logits.astype(np.float32, copy=False), is_finite
+    predicted = labels, logits.astype(np.float32, copy=False), is_finite
+    if weights is None:
+        return predicted
+    sizes = np.bincount(labels, weights, minlength=len(intercept))
+    return *predicted, sums_of_clusters(block, labels, weights, len(intercept)), sizes
+
+
+def sums_of_clusters(
+    block: Any, labels: NDArray[np.int64], weights: NDArray[np.float64], n_clusters: int
+) -> NDArray[np.float64]:
+    """Return the weighted sum of the rows of each cluster."""
+    sums = np.zeros((n_clusters, block.shape[1]))
+    # Sums need float64, and so a copy of the rows: of a few at a time.
+    step = max(1, choices.BYTES_SUMMED_AT_ONCE // (block.shape[1] * sums.itemsize))
+    for start in range(0, len(labels), step):
+        part = slice(start, start + step)
+        entries = weights[part], (labels[part], np.arange(len(labels[part])))
+        added = sparse.csr_array(entries, (n_clusters, len(labels[part]))) @ block[part]
+        sums += added.toarray() if sparse.issparse(added) else added
+    return sums
+
+
+def centers_of(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each cluster; that of an empty one is the mean of all rows, as no number may be undefined."""
+    has_members = sizes > 0
+    return np.where(has_members[:, None], sums / np.where(has_members, sizes, 1.0)[:, None], sums.sum(axis=0))
 
 
 def find_problems(

@@ -233,7 +233,8 @@ def fit_heads(
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
         coef, intercept = finite_heads(gathered, weights, biases)
-        prediction = predict_rows(coef, intercept, rows, n_threads=settings.n_threads)
+        weights_of_means = weights_of_all if supervision is None else None
+        prediction = predict_rows(coef, intercept, rows, sample_weight=weights_of_means, n_threads=settings.n_threads)
         loss = float(evaluation.losses[best])
         if make_objective and partitions is not None:
             # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.

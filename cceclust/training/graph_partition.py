@@ -1,11 +1,13 @@
 """Clusters of a graph of neighbours: partitions of high modularity, into as many parts as are wanted.
 
 Nodes move to the part that raises the modularity most; then the parts become the nodes of a smaller graph, and so on
-(the method of Blondel et al., 2008). Too few parts are avoided by a higher resolution, too many are merged.
+(the method of Blondel et al., 2008). For a given number of parts, at least as many are grown, by a higher resolution,
+and then merged: so that modularity falls least, or, where sizes may differ, where parts are linked most densely.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ from scipy import sparse
 from cceclust import choices
 from cceclust.compiled import compiled
 
-__all__ = ["Graph", "improved_labels", "partition_graph", "symmetric_graph"]
+__all__ = ["Graph", "improved_labels", "partition_graph", "partition_unevenly", "symmetric_graph"]
 
 # A node moves only for a gain above rounding, as a part of its own weight.
 NEGLIGIBLE_GAIN = 1e-12
@@ -79,15 +81,32 @@ def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[
     return as_graph(sparse.csr_array(directed + directed.T))
 
 
-def partition_graph(graph: Graph, n_parts: int | None = None, *, seed: int = 0) -> NDArray[np.int32]:
-    """Return a partition of high modularity, with so many parts or as many as raise the modularity.
+# What speaks for joining parts, from the shares of all links that they have with each other and in all.
+Linkage = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+def modularity_gained(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+    """Return half of what the modularity gains. Two large parts lose more than a large and a small one."""
+    return np.asarray(links - one * other)
+
+
+def density_of_links(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the links beside those that parts of such sizes would have; less than in proportion to both sizes.
+
+    In proportion to both, a small part would join the nearest small one, however large its own cluster is.
+    """
+    return np.asarray(links / (one * other) ** choices.POWER_OF_SIZES)
+
+
+def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
+    """Return a partition of high modularity into so many parts.
 
     Parameters
     ----------
     graph : Graph
         From :func:`symmetric_graph`.
-    n_parts : int, optional
-        Number of parts, at most that of the nodes. By default, the graph decides.
+    n_parts : int
+        Number of parts, at most that of the nodes.
     seed : int
         Decides the order in which nodes are looked at, on which the result depends a little.
 
@@ -102,23 +121,54 @@ def partition_graph(graph: Graph, n_parts: int | None = None, *, seed: int = 0) 
 
     >>> import numpy as np
     >>> graph = symmetric_graph(np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 2]]))
-    >>> partition_graph(graph)
+    >>> partition_graph(graph, 2)
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     >>> np.bincount(partition_graph(graph, 3)).tolist()
     [2, 1, 3]
     """
-    resolution = 1.0
+    labels, resolution = parts_at_least(graph, n_parts, seed, resolution=1.0, step=choices.RESOLUTION_STEP)
+    return merged_parts(graph, labels, n_parts, modularity_gained, resolution)
+
+
+def partition_unevenly(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
+    """Return a partition into so many parts whose sizes may differ much, as far as links speak for it.
+
+    Parameters and result are those of :func:`partition_graph`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = symmetric_graph(np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 2]]))
+    >>> partition_unevenly(graph, 2)
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    """
+    fine = min(choices.FINE_PARTS * n_parts, graph.n_nodes)
+    labels, _ = parts_at_least(graph, fine, seed, resolution=choices.FINE_RESOLUTION, step=choices.FINER_RESOLUTION)
+    return merged_parts(graph, labels, n_parts, density_of_links, 1.0)
+
+
+def parts_at_least(
+    graph: Graph, n_parts: int, seed: int, *, resolution: float, step: float
+) -> tuple[NDArray[np.int32], float]:
+    """Grow parts at rising resolutions until there are so many; also return the resolution."""
     labels = grown_parts(graph, resolution, seed)
-    if n_parts is None:
-        return labels
     for _ in range(choices.MOST_RESOLUTION_STEPS):
         if labels.max() + 1 >= n_parts:
             break
-        resolution *= choices.RESOLUTION_STEP
+        resolution *= step
         labels = grown_parts(graph, resolution, seed)
+    return labels, resolution
+
+
+def merged_parts(
+    graph: Graph, labels: NDArray[np.int32], n_parts: int, linkage: Linkage, resolution: float
+) -> NDArray[np.int32]:
+    """Merge parts until so many are left, and move nodes between them."""
     if labels.max() + 1 > n_parts:
-        labels = in_order(with_parts_merged(graph, labels, n_parts, resolution))
-        labels = in_order(improved_labels(graph, labels, n_parts, resolution=resolution))
+        labels = in_order(with_parts_merged(graph, labels, n_parts, linkage))
+        moved = in_order(improved_labels(graph, labels, n_parts, resolution=resolution))
+        # Moving nodes may empty a part.
+        labels = moved if moved.max() == labels.max() else labels
     return with_parts_halved(labels, n_parts)
 
 
@@ -168,29 +218,30 @@ def grown_parts(graph: Graph, resolution: float, seed: int) -> NDArray[np.int32]
         coarse = graph_of_parts(coarse, parts, n_parts)
 
 
-def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, resolution: float) -> NDArray[np.int32]:
-    """Join the two parts whose union gains or saves most, again and again, until so many are left."""
+def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, linkage: Linkage) -> NDArray[np.int32]:
+    """Join the two parts for which most speaks, again and again, until so many are left."""
     n_before = int(labels.max()) + 1
     coarse = graph_of_parts(graph, labels, n_before)
-    shape = (n_before, n_before)
-    links = sparse.csr_array((coarse.weights, coarse.others, coarse.starts), shape).toarray()
-    strengths = coarse.strengths.copy()
-    total = strengths.sum()
+    total = coarse.strengths.sum() or 1.0
+    links = sparse.csr_array((coarse.weights, coarse.others, coarse.starts), (n_before, n_before)).toarray() / total
+    # A node without links is a part of its own; it is never divided by its share of none.
+    shares = np.maximum(coarse.strengths / total, np.finfo(np.float64).tiny ** 0.25)
     owner = np.arange(n_before, dtype=np.int32)
-    gains = links / total - resolution * np.outer(strengths, strengths) / total**2
-    np.fill_diagonal(gains, -np.inf)
+    merits = linkage(links, shares[:, None], shares)
+    np.fill_diagonal(merits, -np.inf)
+    gone = np.zeros(n_before, np.bool_)
     for _ in range(n_before - n_parts):
-        one, other = sorted(divmod(int(gains.argmax()), n_before))
+        one, other = sorted(divmod(int(merits.argmax()), n_before))
         links[one] += links[other]
         links[:, one] = links[one]
-        strengths[one] += strengths[other]
+        shares[one] += shares[other]
         owner[owner == other] = one
-        row = links[one] / total - resolution * strengths[one] * strengths / total**2
-        # What was joined to others before is no part any more.
-        row[np.isneginf(gains.max(axis=1))] = -np.inf
+        gone[other] = True
+        row = linkage(links[one], shares[one : one + 1], shares)
+        row[gone] = -np.inf
         row[one] = -np.inf
-        gains[one], gains[:, one] = row, row
-        gains[other], gains[:, other] = -np.inf, -np.inf
+        merits[one], merits[:, one] = row, row
+        merits[other], merits[:, other] = -np.inf, -np.inf
     return owner[labels]
 
 

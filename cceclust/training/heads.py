@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from cceclust.training.kernels import gather_standardized, step
+from cceclust.training.logits import row_logits
 from cceclust.training.rows import Rows
 from cceclust.training.standardization import Standardization
 
@@ -20,14 +20,9 @@ __all__ = [
     "HeadStack",
     "SparseBatch",
     "batch_for",
-    "block_logits",
-    "head_on_blocks",
-    "row_logits",
     "softmax_stack",
     "stack_probabilities",
 ]
-
-Result = TypeVar("Result")
 
 
 class HeadStack:
@@ -168,27 +163,6 @@ def softmax_stack(logits: NDArray[Any]) -> NDArray[Any]:
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
     return logits
-
-
-def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
-
-    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
-    """
-    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
-
-
-def head_on_blocks(
-    function: Callable[..., Result], coef: NDArray[Any], intercept: NDArray[Any]
-) -> Callable[..., Result]:
-    """Return a function of a block of rows, given one of a block and a head whose weights go by feature."""
-    # Contiguous, otherwise each sparse block would copy them.
-    return partial(function, by_feature=np.ascontiguousarray(coef.T), intercept=intercept)
-
-
-def block_logits(block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
-    """Return the logits of a block of rows."""
-    return np.asarray(np.asarray(block @ by_feature) + intercept)
 
 
 def stack_probabilities(

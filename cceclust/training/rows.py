@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cceclust import choices
 from cceclust.errors import InputError
@@ -179,7 +178,8 @@ class FileRows:
 
 def in_memory(matrix: Any) -> ArrayRows | SparseRows:
     """Return the rows of a dense array or of a sparse matrix."""
-    if sparse.issparse(matrix):
+    # As SciPy's sparse matrices have it; loading SciPy to ask would take longer than reading most files.
+    if hasattr(matrix, "tocsr"):
         return SparseRows(matrix.tocsr())
     # The kernels do not support integers, float16 or foreign byte order, and read row by row. A memory map in Fortran
     # order is used as it is: there may not be enough memory for a copy.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
+from cceclust.scoring import adjusted_rand_of_counts
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
@@ -127,17 +128,9 @@ def mean_pairwise_ari(labels: NDArray[np.intp], n_clusters: int) -> float | None
 
 
 def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_clusters: int) -> float:
-    """Return the adjusted Rand index from counts: many times faster than a general function that must sort labels."""
-
-    def pairs(counts: NDArray[np.intp]) -> float:
-        return float((counts.astype(np.float64) * (counts - 1) / 2).sum())
-
+    """Return the adjusted Rand index of labels from 0: faster than a general function that must sort labels."""
     cells = one * n_clusters + other
     # With very many clusters, the table would be larger than the labels and nearly empty.
     is_small = n_clusters**2 <= max(len(one), 1000)
-    together = pairs(np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1])
-    in_one, in_other = pairs(np.bincount(one)), pairs(np.bincount(other))
-    everything = pairs(np.array([len(one)]))
-    expected = in_one * in_other / everything if everything else 0.0
-    highest = (in_one + in_other) / 2
-    return 1.0 if highest == expected else (together - expected) / (highest - expected)
+    counts = np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1]
+    return adjusted_rand_of_counts(counts, np.bincount(one), np.bincount(other))

@@ -93,7 +93,9 @@ def test_misuse_exits_2_with_words_on_stderr(arguments: list[str], capsys: pytes
     assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "Usage: cceclust" in err
+    assert err.count("\n") == 1
+    assert err.startswith("cceclust info: " if arguments[0] == "info" else "cceclust: ")
+    assert "--help shows how" in err
 
 
 @pytest.mark.parametrize(

@@ -226,11 +226,14 @@ class TestResult:
         with pytest.raises(NotFittedError):
             clusterer().predict(blobs())
 
-    def test_verbose_prints_to_stderr(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_verbose_prints_to_stderr(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cceclust.progress.SECONDS_BETWEEN_LINES", 0.0)
         clusterer(verbose=1).fit(blobs())
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("epoch 1/30: lowest loss 0.")
+        assert err.startswith("Fitting: 1 of 30 epochs, loss 0.")
 
 
 class TestData:

@@ -6,7 +6,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files import Model, read_model, write_model
+from cceclust.files import Model, read_model, write_features, write_model
 from cceclust.files.provenance import stamp
 
 MODEL = Model(
@@ -85,7 +85,7 @@ def test_pickles_are_not_run(tmp_path: Path) -> None:
 
 def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
     save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": "2"})
-    with pytest.raises(FileContentError, match=r"format version 2, newer than 1.*pip install -U cceclust"):
+    with pytest.raises(FileContentError, match=r"format version 2, newer than 1.*use a newer cceclust"):
         read_model(tmp_path / "m.safetensors")
 
 
@@ -94,6 +94,16 @@ def test_senseless_format_version(tmp_path: Path, version: str) -> None:
     save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": version})
     with pytest.raises(FileContentError, match="expected a positive number"):
         read_model(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("x.h5", "is a feature file; expected a model"), ("x.npy", "states no format")]
+)
+def test_features_in_the_place_of_a_model_are_named(name: str, said: str, tmp_path: Path) -> None:
+    write_features(tmp_path / "x.h5", MODEL.coef)
+    np.save(tmp_path / "x.npy", MODEL.coef)
+    with pytest.raises(FileContentError, match=said):
+        read_model(tmp_path / name)
 
 
 def test_other_safetensors_are_no_models(tmp_path: Path) -> None:

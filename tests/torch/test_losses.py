@@ -150,7 +150,7 @@ def test_without_torch_one_line_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = run.stderr.strip().splitlines()[-1]
     assert "MissingExtraError" in last
-    assert 'pip install "cceclust[torch]"' in last
+    assert 'pip install -c constraints.txt ".[torch]"' in last
 
 
 def test_every_collision_loss_has_the_same_default_fairness():

@@ -75,7 +75,7 @@ def test_unequal_clusters_are_found_without_a_prior() -> None:
 def test_the_chosen_one_is_among_the_candidates_and_k_means_is_one() -> None:
     X, _ = unequal()
     model = CCEClusterer(4, random_state=0).fit(X)
-    assert len(model.candidates_) == 6 + choices.PARTITIONS + 1
+    assert len(model.candidates_) == 6 + choices.PARTITIONS + choices.UNEVEN_PARTITIONS + 1
     assert "K-means" in model.candidates_
     assert model.candidates_[model.chosen_] == model.modularity_
     assert model.score(X) == pytest.approx(model.modularity_, abs=0.02)

@@ -1,4 +1,4 @@
-"""The choice among clusterings: the plain one where nothing is clearly better, else the most even of the best."""
+"""The choice among clusterings: the plain one where nothing is clearly better, else by what sizes and borders say."""
 
 import numpy as np
 import pytest
@@ -6,30 +6,42 @@ import pytest
 from cceclust.training.choosing import choose, standard_error
 
 LABELS = np.array([[0, 0, 1, 1] * 25, [0, 1, 1, 1] * 25, [0, 0, 1, 1] * 25, [0, 1, 0, 1] * 25])
+CUTS = np.full(4, 0.1)
 
 
 def test_a_clear_best_is_chosen_however_uneven():
-    assert choose(LABELS, np.array([0.4, 0.8, 0.4, 0.4]), 2) == 1
+    assert choose(LABELS, np.array([0.4, 0.8, 0.4, 0.4]), CUTS, 2) == 1
 
 
 @pytest.mark.parametrize(("below", "taken"), [(0.7, True), (0.8, False)])
-def test_among_equals_of_nearly_even_sizes_the_most_even_is_taken(below: float, taken: bool):
-    nearly = np.repeat([0, 1], [45, 55])
-    labels = np.stack([LABELS[0], nearly, nearly, nearly])
+def test_the_most_even_is_taken_if_it_is_among_equals(below: float, taken: bool):
+    uneven = np.repeat([0, 1], [20, 80])
+    labels = np.stack([LABELS[0], uneven, uneven, uneven])
     modularities = np.array([0.5 - below * standard_error(0.5, 100), 0.5, 0.5, 0.5])
-    assert (choose(labels, modularities, 2) == 0) is taken
+    cuts = np.array([0.2, 0.1, 0.1, 0.1])
+    assert (choose(labels, modularities, cuts, 2) == 0) is taken
 
 
-def test_among_equals_of_uneven_sizes_the_others_decide():
-    uneven, other = np.repeat([0, 1], [20, 80]), np.repeat([1, 0], [30, 70])
-    labels = np.stack([LABELS[0], uneven, uneven, other])
-    assert choose(labels, np.array([0.5, 0.5, 0.5, 0.51]), 2) in (1, 2)
+def test_of_two_nearly_even_ones_evenness_and_modularity_decide_together():
+    a_little_uneven = np.repeat([0, 1], [45, 55])
+    labels = np.stack([LABELS[0], a_little_uneven])
+    # These sizes lack 0.0072 of the entropy of equal ones, which counts as 0.72 standard errors.
+    for below, taken in ((0.6, 0), (0.74, 1)):
+        modularities = np.array([0.5 - below * standard_error(0.5, 100), 0.5])
+        assert choose(labels, modularities, CUTS[:2], 2) == taken
+
+
+@pytest.mark.parametrize(("below", "taken"), [(1.2, True), (1.3, False)])
+def test_where_sizes_differ_the_fewest_neighbours_are_separated(below: float, taken: bool):
+    uneven = np.tile(np.repeat([0, 1], [20, 80]), (3, 1))
+    modularities = np.array([0.5, 0.5 - below * standard_error(0.5, 100), 0.4])
+    assert (choose(uneven, modularities, np.array([0.2, 0.1, 0.05]), 2) == 1) is taken
 
 
 @pytest.mark.parametrize(("below", "kept"), [(1.5, True), (2.5, False)])
 def test_the_floor_is_kept_within_its_tolerance(below: float, kept: bool):
     modularities = np.array([0.5, 0.1, 0.1, 0.5 - below * standard_error(0.5, 100)])
-    assert (choose(LABELS, modularities, 2, floor=3) == 3) is kept
+    assert (choose(LABELS, modularities, CUTS, 2, floor=3) == 3) is kept
 
 
 def test_more_rows_make_the_judge_surer():
@@ -41,11 +53,11 @@ def test_more_rows_make_the_judge_surer():
 def test_clusters_that_are_clear_on_the_graph_win_over_labels_that_are_a_little_clearer():
     labels = np.repeat(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]]), 50_000, axis=1)
     modularities = np.array([0.80, 0.81, 0.5])
-    assert choose(labels, modularities, 2) == 1
-    assert choose(labels, modularities, 2, on_graph=np.array([0.90, 0.82, 0.5])) == 0
+    assert choose(labels, modularities, CUTS[:3], 2) == 1
+    assert choose(labels, modularities, CUTS[:3], 2, on_graph=np.array([0.90, 0.82, 0.5])) == 0
 
 
 def test_the_floor_is_only_a_floor():
     labels = np.repeat(np.array([[0, 1], [0, 1], [1, 1]]), 50_000, axis=1)
     modularities, on_graph = np.array([0.30, 0.25, 0.20]), np.array([0.30, 0.25, 0.90])
-    assert choose(labels, modularities, 2, floor=2, on_graph=on_graph) == 0
+    assert choose(labels, modularities, CUTS[:3], 2, floor=2, on_graph=on_graph) == 0

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from cceclust.training.diagnosis import find_problems
+from cceclust.training.diagnosis import find_problems, predict_rows
+from cceclust.training.rows import in_memory
 
 GOOD: dict[str, Any] = {
     "sizes": np.array([40, 60]),
@@ -54,3 +56,25 @@ def test_sizes_are_compared_with_the_prior() -> None:
 
 def test_one_cluster_and_one_restart_are_no_problem() -> None:
     assert find_problems(np.array([5]), np.ones(1), 1.0, agreement=None, converged=True) == []
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_centers_are_weighted_means_of_the_members(as_rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Several blocks.
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 3 * 8)
+    generator = np.random.default_rng(0)
+    X, weights = generator.normal(size=(60, 3)), generator.uniform(size=60)
+    # The last cluster gets no row.
+    coef, intercept = generator.normal(size=(4, 3)), np.array([0.0, 0.0, 0.0, -1e3])
+    prediction = predict_rows(coef, intercept, in_memory(as_rows(X)), sample_weight=weights)
+    for cluster in range(3):
+        members = prediction.labels == cluster
+        expected = np.average(X[members], axis=0, weights=weights[members])
+        np.testing.assert_allclose(prediction.centers[cluster], expected)
+    np.testing.assert_allclose(prediction.centers[3], np.average(X, axis=0, weights=weights))
+
+
+def test_centers_of_the_largest_numbers_are_finite() -> None:
+    X = np.full((40, 2), np.finfo(np.float64).max / 2)
+    prediction = predict_rows(np.zeros((1, 2)), np.zeros(1), in_memory(X), sample_weight=np.ones(40))
+    np.testing.assert_allclose(prediction.centers, X[:1])

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cceclust.training.graph_partition import improved_labels, partition_graph, symmetric_graph
+from cceclust.training.graph_partition import (
+    improved_labels,
+    partition_graph,
+    partition_unevenly,
+    symmetric_graph,
+)
 from cceclust.training.modularity import neighbor_modularity
 
 
@@ -21,17 +26,28 @@ def groups(sizes, n_neighbors=5, seed=0):
     return np.where(stray, generator.integers(0, len(labels), neighbors.shape), neighbors), labels
 
 
+@pytest.mark.parametrize("partition", [partition_graph, partition_unevenly])
 @pytest.mark.parametrize("sizes", [[100, 100, 100], [120, 80, 50, 30]])
-def test_it_finds_groups_of_any_size(sizes):
+def test_it_finds_groups_of_any_size(sizes, partition):
     neighbors, labels = groups(sizes, n_neighbors=10)
-    found = partition_graph(symmetric_graph(neighbors), len(sizes))
+    found = partition(symmetric_graph(neighbors), len(sizes))
     assert neighbor_modularity(found, neighbors) >= neighbor_modularity(labels, neighbors) - 1e-9
     assert np.mean(found == labels) > 0.98
 
 
-def test_the_graph_may_decide_on_the_number():
-    neighbors, _ = groups([150] * 6)
-    assert partition_graph(symmetric_graph(neighbors)).max() + 1 == 6
+def test_a_large_group_is_left_whole_where_sizes_may_differ():
+    # Ten rows in a ring share most neighbours; the large group is a long ring that modularity would rather cut.
+    rings = [400, 30, 30, 30]
+    starts = np.cumsum([0, *rings[:-1]])
+    neighbors = np.concatenate(
+        [start + (np.arange(n)[:, None] + np.arange(1, 11)) % n for start, n in zip(starts, rings, strict=True)]
+    )
+    # A few links between the small groups tempt to join them.
+    neighbors[400:406, 0], neighbors[430:436, 0] = 435, 465
+    labels = np.repeat(np.arange(4), rings)
+    even, uneven = (partition(symmetric_graph(neighbors), 4) for partition in (partition_graph, partition_unevenly))
+    assert (labels[neighbors] != labels[:, None]).mean() < (even[neighbors] != even[:, None]).mean()
+    np.testing.assert_array_equal(uneven, labels)
 
 
 @settings(max_examples=40, deadline=None)
@@ -39,10 +55,11 @@ def test_the_graph_may_decide_on_the_number():
 def test_there_are_as_many_parts_as_wanted_and_none_is_empty(n_samples, n_neighbors, seed, data):
     n_parts = data.draw(st.integers(1, n_samples))
     neighbors = np.random.default_rng(seed).integers(0, n_samples, (n_samples, n_neighbors))
-    found = partition_graph(symmetric_graph(neighbors), n_parts, seed=seed)
-    assert found.shape == (n_samples,)
-    assert (np.bincount(found, minlength=n_parts) > 0).all()
-    assert found.max() == n_parts - 1
+    for partition in (partition_graph, partition_unevenly):
+        found = partition(symmetric_graph(neighbors), n_parts, seed=seed)
+        assert found.shape == (n_samples,)
+        assert (np.bincount(found, minlength=n_parts) > 0).all()
+        assert found.max() == n_parts - 1
 
 
 @settings(max_examples=40, deadline=None)

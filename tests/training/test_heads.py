@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-from cceclust.training.heads import HeadStack, batch_for, row_logits, softmax_stack, stack_probabilities
+from cceclust.training.heads import HeadStack, batch_for, softmax_stack, stack_probabilities
+from cceclust.training.logits import row_logits
 from cceclust.training.rows import ArrayRows, SparseRows, in_memory
 from cceclust.training.standardization import Standardization, fold
 

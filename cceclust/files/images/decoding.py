@@ -44,7 +44,7 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
-        raise MissingExtraError("reading image files needs Pillow: pip install 'cceclust[torch]'") from None
+        raise MissingExtraError.of("reading image files", "Pillow", "torch") from None
     try:
         with warnings.catch_warnings():
             # Pillow warns of odd metadata, which is harmless, and of large images, which are checked below.

@@ -1,0 +1,50 @@
+"""The logits of raw rows: the one place where a head meets rows, so that fitting and predicting agree to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from cceclust.training.rows import Rows
+
+__all__ = ["all_logits", "block_logits", "head_on_blocks", "probabilities_of", "row_logits"]
+
+Result = TypeVar("Result")
+
+
+def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
+
+    Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
+    """
+    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
+
+
+def all_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """Return the logits of all rows, shape (n_samples, n_clusters)."""
+    with threadpool_limits(1, user_api="blas"):
+        return np.concatenate([logits for _, logits in row_logits(coef, intercept, rows)])
+
+
+def head_on_blocks(
+    function: Callable[..., Result], coef: NDArray[Any], intercept: NDArray[Any]
+) -> Callable[..., Result]:
+    """Return a function of a block of rows, given one of a block and a head whose weights go by feature."""
+    # Contiguous, otherwise each sparse block would copy them.
+    return partial(function, by_feature=np.ascontiguousarray(coef.T), intercept=intercept)
+
+
+def block_logits(block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits of a block of rows."""
+    return np.asarray(np.asarray(block @ by_feature) + intercept)
+
+
+def probabilities_of(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the softmax of each row of logits."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
