@@ -1,18 +1,28 @@
-"""Every page does what it says: its code runs, its links lead somewhere, and README's commands are those of CI.
+"""Every page does what it says: its code runs, its links lead somewhere, every warning is explained.
 
-Blocks marked ``bash`` and ``python`` are run, those of one page in order in one folder; ``console`` and ``text`` are only
-shown.
+Blocks marked ``bash`` and ``python`` are run, those of one page in order in one folder; ``console`` and ``text`` are
+only shown.
 """
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import cceclust
+import cceclust.estimators
+import cceclust.files
+import cceclust.pseudo_labels
+import cceclust.torch
+from cceclust.training.diagnosis import HEAD_ADVICE, NETWORK_ADVICE, STILL_FALLING
+from cceclust.training.k_search import NOTHING_SPEAKS_FOR_CLUSTERS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -81,3 +91,47 @@ def test_the_two_commands_are_those_of_ci() -> None:
     for name, command in zip(("try_command", "test_command"), commands, strict=True):
         assert "\n" not in command
         assert f"{name}='{command}'\n" in script
+
+
+def sentences() -> list[str]:
+    """Return a pattern for every warning and problem that the package can state, read from its source."""
+    patterns = []
+    for file in (ROOT / "cceclust").rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("warnings.warn", "problems.append"):
+                continue
+            said = call.args[0]
+            parts = said.values if isinstance(said, ast.JoinedStr) else [said] if isinstance(said, ast.Constant) else []
+            words = [re.escape(part.value) if isinstance(part, ast.Constant) else ".+?" for part in parts]
+            patterns.append("".join(words))
+    advice = [text for kind in (HEAD_ADVICE, NETWORK_ADVICE) for text in astuple(kind)]
+    constants = [
+        *advice,
+        STILL_FALLING,
+        NOTHING_SPEAKS_FOR_CLUSTERS,
+        "are nearly as good",
+        "may be worth a look as well",
+    ]
+    return [pattern for pattern in patterns if pattern] + [re.escape(text) for text in constants]
+
+
+def test_every_warning_is_explained() -> None:
+    text = (ROOT / "docs" / "if-you-see.md").read_text("utf-8")
+    said = " ".join(re.sub(r"^> ", "", text, flags=re.MULTILINE).split())
+    patterns = sentences()
+    assert len(patterns) > 15
+    for pattern in patterns:
+        assert re.search(pattern, said), pattern
+
+
+def test_the_reference_has_all_public_names() -> None:
+    listed = set(re.findall(r"^::: cceclust\.\S*?(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+    for module in (cceclust, cceclust.estimators, cceclust.files, cceclust.pseudo_labels, cceclust.torch):
+        assert set(module.__all__) - {"__version__", "Solver"} <= listed
+
+
+def test_the_first_page_says_what_the_readme_says() -> None:
+    index = ROOT / "docs" / "index.md"
+    opening = README.read_text("utf-8").split("\n\n")[1]
+    assert index.read_text("utf-8").split("\n\n")[1] == opening
+    assert code_blocks(index)[0] == next(block for block in code_blocks(README) if block[0] == "python")
