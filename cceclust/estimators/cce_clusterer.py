@@ -74,7 +74,7 @@ class CCEClusterer(SoftmaxClusterer):
         many features: the clusters are as good, and training is several times faster. `coef_` is always for the
         features, and `partial_fit` always trains on them.
     n_init : int, default=6
-        Number of heads that are trained.
+        Number of heads that are trained; with 100 clusters and more, only those of them that start from the graph.
     max_epochs : int or "auto", default="auto"
         Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 4 epochs.
     tol : float, default=1e-4
@@ -140,6 +140,8 @@ class CCEClusterer(SoftmaxClusterer):
         none.
     weight_decay_ : float
         The weight decay that was used.
+    n_trained_rows_ : int
+        Number of rows that were trained on: all, or a random sample of very many that are not in memory.
     n_components_ : int
         Number of components that were trained on; the number of features if none.
     n_iter_ : int

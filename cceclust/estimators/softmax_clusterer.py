@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,13 +14,13 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
 from cceclust.files import Model
-from cceclust.training.candidates import HeadPlan, modularity_of_rows
+from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows
 from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.objectives import Objective
+from cceclust.training.progress import OnProgress
 from cceclust.training.robustness import scaled_columns
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
@@ -55,7 +55,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
-        on_epoch: Callable[[EpochReport], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Self:
         """Cluster the rows of X.
 
@@ -71,8 +71,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, from :func:`cceclust.nearest_neighbors` or
             :func:`sklearn.neighbors.kneighbors_graph`; then no search is made. MIGD cannot use them.
-        on_epoch : callable, optional
-            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+        on_progress : callable, optional
+            Called with a :class:`cceclust.training.progress.Progress` from time to time: the phase of the fit, and how
+            much of it is done.
 
         Returns
         -------
@@ -82,7 +83,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         settings = self._check_parameters()
         if neighbors is not None and not hasattr(self, "n_neighbors"):
             raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
-        with epoch_progress(on_epoch, self.verbose) as report:
+        with fit_progress(on_progress, self.verbose) as report:
             fit = fit_heads(
                 rows,
                 settings,
@@ -90,9 +91,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
                 seed=draw_seed(self.random_state),
                 neighbors=neighbors,
-                on_epoch=report,
+                on_progress=report,
             )
         self._keep(fit)
+        self._keep_choice(fit.choice)
         self._keep_prediction(fit.prediction)
         self.k_search_ = fit.search
         self.k_scores_ = None if fit.search is None else fit.search.score_of
@@ -129,8 +131,19 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self._make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
+        self._keep_choice(None)
         self._keep_prediction(predict_rows(self.coef_, self.intercept_, rows, sample_weight=weights))
         return self
+
+    def _keep_choice(self, choice: Choice | None) -> None:
+        """Set what the graph said of the candidates, if it decided."""
+        self.candidates_: dict[str, float] | None = None
+        self.modularity_: float | None = None
+        self.chosen_: str | None = None
+        if choice is not None:
+            self.candidates_ = choice.scores
+            self.modularity_ = float(choice.modularities[choice.best])
+            self.chosen_ = choice.names[choice.best]
 
     def _keep_prediction(self, prediction: Prediction) -> None:
         """Set the attributes that describe the clusters of the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators.model_files import SavedAsModel
 from cceclust.files import Model
-from cceclust.progress import showing_progress
-from cceclust.training.engine import EpochReport
+from cceclust.progress import show_phases, showing_progress
 from cceclust.training.fit import Fit
 from cceclust.training.logits import all_logits, probabilities_of
 from cceclust.training.pieces import PieceTrainer
+from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "epoch_progress", "warn_of"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "fit_progress", "warn_of"]
 
 
 class SoftmaxEstimator(SavedAsModel, BaseEstimator):
@@ -87,13 +87,6 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         self.n_iter_ = fit.loss_curves.shape[1]
         self.converged_ = fit.converged
         self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
-        self.candidates_: dict[str, float] | None = None
-        self.modularity_: float | None = None
-        self.chosen_: str | None = None
-        if fit.choice is not None:
-            self.candidates_ = fit.choice.scores
-            self.modularity_ = float(fit.choice.modularities[fit.choice.best])
-            self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
         self.n_trained_rows_ = fit.n_trained_rows
         self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
@@ -123,7 +116,7 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         """Set the attributes that a piece of the data changes."""
         self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
         # What a fit said of all rows at once does not hold for the changed head.
-        self.candidates_ = self.modularity_ = self.chosen_ = self.outlier_score_ = None
+        self.outlier_score_ = None
         self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
         self.coef_, self.intercept_ = pieces.raw_head(best)
         self.losses_ = np.asarray(pieces.running_losses)
@@ -147,15 +140,10 @@ def warn_of(problems: list[str]) -> None:
 
 
 @contextmanager
-def epoch_progress(
-    on_epoch: Callable[[EpochReport], None] | None, verbose: int
-) -> Iterator[Callable[[EpochReport], None] | None]:
-    """Return what to call after each epoch: the given function, or one that shows the progress if `verbose`."""
-    if on_epoch is not None or not verbose:
-        yield on_epoch
+def fit_progress(on_progress: OnProgress | None, verbose: int) -> Iterator[OnProgress]:
+    """Return what to call during a fit: the given function, or one that shows the progress if `verbose`."""
+    if on_progress is not None or not verbose:
+        yield on_progress or silent
         return
-    with showing_progress(unit="epochs") as bar:
-        task = bar.add_task("Fitting", total=None, detail="")
-        yield lambda done: bar.update(
-            task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}"
-        )
+    with showing_progress() as bar:
+        yield show_phases(bar)

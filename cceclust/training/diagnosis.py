@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.logits import block_logits, head_on_blocks
+from cceclust.training.progress import OnProgress, counting_rows, silent
 from cceclust.training.rows import Rows
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
@@ -79,6 +80,7 @@ def predict_rows(
     *,
     sample_weight: NDArray[Any] | None = None,
     n_threads: int = 1,
+    on_progress: OnProgress = silent,
 ) -> Prediction:
     """Predict all rows in one pass; given the weight of each row, also find the mean of each cluster.
 
@@ -95,7 +97,8 @@ def predict_rows(
     with threadpool_limits(1, user_api="blas"):
         predict = head_on_blocks(predict_block, coef, intercept)
         results = rows.map_blocks(predict, *columns, n_outputs=len(coef), n_threads=n_threads)
-        for where, (block_labels, block_probabilities, is_finite, *block_sums) in results:
+        counted = counting_rows(results, "Predicting rows", rows.shape[0], on_progress)
+        for where, (block_labels, block_probabilities, is_finite, *block_sums) in counted:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
