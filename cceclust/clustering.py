@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +45,7 @@ from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.progress import OnProgress, silent
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, half_of_the_memory, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
 from cceclust.validation import thread_count
@@ -524,11 +523,6 @@ def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None =
     if features.is_sparse or loaded_bytes <= budget:
         return in_memory(features.array())
     return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
-
-
-def half_of_the_memory() -> int:
-    """Return half of the machine's memory in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def provenance(features: FeatureFile) -> dict[str, Any]:
