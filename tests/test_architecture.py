@@ -17,6 +17,7 @@ LAYERS = (
     {"__init__", "__main__"},
     {"cli"},
     {"bench"},
+    {"sharding"},
     {"clustering"},
     {"estimators", "report", "torch"},
     {"dask"},
