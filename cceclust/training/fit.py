@@ -570,7 +570,7 @@ def make_plan(
     refuse_growing_weights(rate, weight_decay)
     return TrainingPlan(
         n_clusters=settings.n_clusters,
-        n_restarts=settings.n_init,
+        n_restarts=settings.n_init if isinstance(weight_decay, float) else len(weight_decay),
         batch_size=settings.batch_size,
         max_epochs=settings.epochs(n_rows),
         learning_rate=rate,

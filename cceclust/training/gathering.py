@@ -124,16 +124,16 @@ def gather_in_memory(
     on_progress: OnProgress = silent,
 ) -> Gathered:
     """Measure rows in memory, and project them if they are wide."""
-    n_far, columns = 0, None
+    n_far, columns, n_threads = 0, None, settings.n_threads
     on_progress(Progress("Measuring rows"))
     if settings.standardize and labelled is None:
-        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed)
-    standardization = measure(rows, sample_weight, standardize=settings.standardize)
+        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed, n_threads=n_threads)
+    standardization = measure(rows, sample_weight, standardize=settings.standardize, n_threads=n_threads)
     if standardization.deviations is not None:
         columns = columns_to_divide_by(standardization.deviations, settings.scale, is_dense=isinstance(rows, ArrayRows))
     if columns is not None:
         rows = scaled_columns(rows, columns)
-        standardization = measure(rows, sample_weight, standardize=True)
+        standardization = measure(rows, sample_weight, standardize=True, n_threads=n_threads)
     search = search_candidates(rows, settings, sample_weight, neighbors, seed, on_progress)
     space = training_space(
         rows,

@@ -17,12 +17,14 @@ __all__ = ["all_logits", "block_logits", "head_on_blocks", "likeliest", "probabi
 Result = TypeVar("Result")
 
 
-def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
+def row_logits(
+    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1
+) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
 
     Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
     """
-    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
+    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef), n_threads=n_threads)
 
 
 def all_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> NDArray[Any]:

@@ -184,12 +184,16 @@ class FileRows:
     ) -> Iterator[tuple[slice, Result]]:
         """Yield ``function(block, *parts)`` for successive blocks of rows, with their position.
 
-        A thread reads the next blocks meanwhile, from the top of the file to its end.
+        A thread reads ahead meanwhile, from the top of the file to its end, and each chunk once: one that is compressed
+        can only be read as a whole.
         """
-        blocks = ((where, where) for where in slices(self.shape, self.dtype, n_outputs))
+        blocks = list(slices(self.shape, self.dtype, n_outputs))
+        chunk = self.file.chunk_rows
+        step = chunk * max(1, blocks[0].stop // chunk)
+        runs = (slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step))
         with ThreadPoolExecutor(1) as reader:
-            read = in_order(reader, self._read, blocks, ahead=choices.BLOCKS_READ_AHEAD)
-            yield from map_in_order(function, read, columns, n_threads)
+            read = in_order(reader, self._read, ((run, run) for run in runs), ahead=choices.BLOCKS_READ_AHEAD)
+            yield from map_in_order(function, cut(read, blocks), columns, n_threads)
 
     def _read(self, where: slice) -> NDArray[Any]:
         block = self.file.read(where)
@@ -237,6 +241,20 @@ def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iter
     step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+def cut(runs: Iterator[tuple[slice, NDArray[Any]]], blocks: Iterable[slice]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield successive blocks of rows, cut from successive runs of other lengths."""
+    parts: list[NDArray[Any]] = []
+    end = 0
+    for where in blocks:
+        while end < where.stop:
+            run, rows = next(runs)
+            parts.append(rows)
+            end = run.stop
+        held, count = parts[0] if len(parts) == 1 else np.concatenate(parts), where.stop - where.start
+        parts = [held[count:]] if count < len(held) else []
+        yield where, held[:count]
 
 
 def map_in_order(
