@@ -410,6 +410,11 @@ LEAST_ROWS_IN_MEMORY = 500
 MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 100_000, 10_000
 # The search for neighbours holds this many copies of the rows, each of as many columns as there are components.
 COPIES_FOR_NEIGHBORS = 4
+# A worker of Dask has to hold a chunk, a copy in the type of the computations, and what is made of them.
+CHUNKS_IN_WORKER = 3
+# What a worker reads of a shard at once, in bytes: small enough for several threads of a small worker, large enough to
+# hide the cost of opening a file.
+SHARD_CHUNK_BYTES = 64 << 20
 # The silhouette compares all pairs of this many rows.
 SILHOUETTE_ROWS = 2000
 

@@ -95,7 +95,7 @@ class CCEClusterer(SoftmaxClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row.
+        The cluster of each row; a Dask array after a fit of one, or of a Dask data frame.
     n_clusters_ : int
         Number of clusters.
     k_scores_ : dict or None
@@ -103,7 +103,7 @@ class CCEClusterer(SoftmaxClusterer):
     k_search_ : KSearch or None
         All results of the search for the number of clusters; None if a number was given.
     probabilities_ : ndarray of shape (n_samples, n_clusters)
-        The probability of each cluster for each row, in float32.
+        The probability of each cluster for each row, in float32; lazy like `labels_`.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The mean of the rows of each cluster, weighted like the rows; that of all rows for an empty cluster. Rows far
         from all others, which take no part in the fit, do not count.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +16,22 @@ from cceclust.errors import InputError
 
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
+    from cceclust.training.diagnosis import Prediction
+    from cceclust.training.progress import OnProgress
 
-__all__ = ["ArrayRows", "DistantRows", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
+__all__ = [
+    "ArrayRows",
+    "DistantRows",
+    "FileRows",
+    "LazyRows",
+    "Rows",
+    "SparseRows",
+    "computing_dtype",
+    "half_of_the_memory",
+    "in_memory",
+    "refuse_little_memory",
+    "slices",
+]
 
 Result = TypeVar("Result")
 
@@ -67,6 +82,21 @@ class DistantRows(Rows, Protocol):
 
     def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
         """Return an array of this shape for the copy, not yet filled."""
+
+
+@runtime_checkable
+class LazyRows(DistantRows, Protocol):
+    """Rows that are so many that their predictions stay where they are."""
+
+    def predict(
+        self,
+        coef: NDArray[Any],
+        intercept: NDArray[Any],
+        *,
+        sample_weight: NDArray[Any] | None,
+        on_progress: OnProgress,
+    ) -> Prediction:
+        """Return the predictions of a head, as far as they are needed here."""
 
 
 class ArrayRows:
@@ -142,12 +172,7 @@ class FileRows:
         self.dtype = computing_dtype(file.dtype)
         self.memory = memory
         self.make_scratch = make_scratch
-        row_bytes = self.shape[1] * self.dtype.itemsize
-        if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
-            raise InputError(
-                f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {self.shape[1]:,} features; "
-                f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
-            )
+        refuse_little_memory(memory, self.shape[1], self.dtype)
 
     def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
         """Return an array of this shape, in memory if there is enough."""
@@ -178,6 +203,21 @@ class FileRows:
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
         return self.file.read(indices)
+
+
+def half_of_the_memory() -> int:
+    """Return half of the machine's memory in bytes: what rows may take if nothing else is said."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def refuse_little_memory(memory: int, n_features: int, dtype: np.dtype[Any]) -> None:
+    """Raise if so few rows fit into memory that they would not stand for all."""
+    row_bytes = n_features * dtype.itemsize
+    if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
+        raise InputError(
+            f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {n_features:,} features; "
+            f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
+        )
 
 
 def in_memory(matrix: Any) -> ArrayRows | SparseRows:
