@@ -13,6 +13,7 @@ from dask.delayed import delayed
 from distributed.scheduler import KilledWorker
 
 from cceclust.errors import ClusterError
+from cceclust.version import __version__
 
 __all__ = ["connected", "current_client", "naming_lost_workers", "run_on_workers"]
 
@@ -45,7 +46,27 @@ def connected(address: str) -> Iterator[None]:
             raise ClusterError(
                 f"the scheduler at {address} has no workers; start some with: dask worker {address}"
             ) from error
+        refuse_other_versions(client)
         yield
+
+
+def refuse_other_versions(client: Any) -> None:
+    """Raise unless all workers have this version of cceclust, which the results depend on."""
+
+    # Defined in here, so that it is sent as a whole: a worker without cceclust could not look it up.
+    def version_of_worker() -> str:
+        try:
+            from cceclust.version import __version__
+        except ImportError:
+            return "none"
+        return __version__
+
+    versions = set(client.run(version_of_worker).values())
+    if versions != {__version__}:
+        raise ClusterError(
+            f"versions of cceclust on the workers: {', '.join(sorted(versions))}; install {__version__}, the version "
+            "of this machine, on all of them"
+        )
 
 
 def current_client() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from cceclust.dask import cluster as cluster_module
 from cceclust.dask.cluster import connected, naming_lost_workers
 from cceclust.dask.rows import DaskRows
 from cceclust.errors import ClusterError
+from cceclust.version import __version__
 
 
 def test_two_workers_give_the_bits_of_threads_of_one_process(blobs: NDArray[np.float32], cluster: str) -> None:
@@ -58,6 +60,13 @@ def test_a_chunk_that_is_too_large_for_a_worker_is_refused_before_the_work(clust
 def test_workers_that_are_lost_again_and_again_are_said_in_one_line() -> None:
     with pytest.raises(ClusterError, match="4 workers in a row were lost with the same rows"), naming_lost_workers():
         raise KilledWorker("task", SimpleNamespace(address="tcp://10.0.0.2:1"), 3)
+
+
+def test_workers_with_another_version_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "__version__", "9.9")
+    message = rf"cceclust on the workers: {re.escape(__version__)}; install 9.9, the version of this machine"
+    with pytest.raises(ClusterError, match=message), connected(cluster):
+        pass
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
