@@ -284,7 +284,7 @@ ROUNDS_FOR_CELLS = 3
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:
-    """Return ``n_neighbors="auto"`` for dense rows in memory; 0 for none.
+    """Return ``n_neighbors="auto"`` for dense rows; 0 for none.
 
     Examples
     --------
@@ -407,9 +407,14 @@ BLOCKS_READ_AHEAD = 2
 LEAST_ROWS_IN_MEMORY = 500
 # Of more rows than this that are not in memory, a random sample is trained on: more make no better clusters, and
 # finding their neighbours takes longer than reading them. Fewer than the second number would make worse clusters.
-MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 200_000, 10_000
+MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 100_000, 10_000
 # The search for neighbours holds this many copies of the rows, each of as many columns as there are components.
 COPIES_FOR_NEIGHBORS = 4
+# A worker of Dask has to hold a chunk, a copy in the type of the computations, and what is made of them.
+CHUNKS_IN_WORKER = 3
+# What a worker reads of a shard at once, in bytes: small enough for several threads of a small worker, large enough to
+# hide the cost of opening a file.
+SHARD_CHUNK_BYTES = 64 << 20
 # The silhouette compares all pairs of this many rows.
 SILHOUETTE_ROWS = 2000
 
@@ -420,7 +425,7 @@ def rows_to_keep(n_features: int, memory: int) -> int:
     Examples
     --------
     >>> rows_to_keep(2048, 10**9), rows_to_keep(2048, 10**8), rows_to_keep(2048, 10**6)
-    (200000, 24414, 10000)
+    (100000, 24414, 10000)
     """
     copy = min(n_features, COMPONENTS) * np.dtype(np.float32).itemsize
     return min(MOST_ROWS_KEPT, max(LEAST_ROWS_KEPT, memory // (COPIES_FOR_NEIGHBORS * copy)))

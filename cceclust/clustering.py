@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -39,14 +39,14 @@ from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.scratch import scratch_array
-from cceclust.files.shards import named_after
+from cceclust.files.shards import clusters_beside, named_after
 from cceclust.files.tables import STDIN, TABLE_FILES
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.progress import OnProgress, silent
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, half_of_the_memory, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
 from cceclust.validation import thread_count
@@ -139,7 +139,19 @@ def fit_features(
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
     scores = getattr(estimator, "outlier_score_", None)
     clusters.outlier_scores = None if scores is None else scores.astype(np.float32)
-    clusters.diagnostics = {
+    clusters.diagnostics = diagnostics_of(estimator, search, seconds)
+    clusters.diagnostics["streamed"] = isinstance(rows, FileRows)
+    if search is not None:
+        clusters.k_search = as_table(search)
+    if labels is not None:
+        clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
+        clusters.true_labels = labels.unseen(features.labels)
+    return clusters, model
+
+
+def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> dict[str, Any]:
+    """Return what a cluster file says of the fit."""
+    diagnostics = {
         "seconds": round(seconds, 3),
         "n_iter": int(estimator.n_iter_),
         "converged": getattr(estimator, "converged_", None),
@@ -154,16 +166,11 @@ def fit_features(
         "weight_decay": getattr(estimator, "weight_decay_", None),
         "n_components": getattr(estimator, "n_components_", None),
         "warnings": getattr(estimator, "problems_", []),
-        "streamed": isinstance(rows, FileRows),
         "trained_rows": getattr(estimator, "n_trained_rows_", None),
     }
     if search is not None:
-        clusters.k_search = as_table(search)
-        clusters.diagnostics["number_of_clusters"] = search.in_words()
-    if labels is not None:
-        clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
-        clusters.true_labels = labels.unseen(features.labels)
-    return clusters, model
+        diagnostics["number_of_clusters"] = search.in_words()
+    return diagnostics
 
 
 def as_table(search: KSearch) -> KTable:
@@ -340,9 +347,9 @@ def fit_file(
     n_clusters : int, "auto", range or sequence of int, optional
         As in :func:`fit_features`.
     out, model : Path, optional
-        Where to write; by default ``*.clusters.h5`` and ``*.model.safetensors`` beside the features. With ``-``
-        clusters go to standard output. No model is written by default for features without a name, as those from
-        standard input, or if the clusters go to standard output.
+        Where to write; by default ``*.clusters.h5`` beside each file of features, and ``*.model.safetensors`` with the
+        name of the only file or of their folder. With ``-`` clusters go to standard output. No model is written by
+        default for features without a name, as those from standard input, or if the clusters go to standard output.
     report : bool
         Also write ``*.report.html``.
     write_obs : bool
@@ -368,13 +375,15 @@ def fit_file(
     files = existing_files(path)
     base = base_of(path)
     is_piped = base is None or out == STDOUT
+    is_sharded = out is None and base is not None and len(files) > 1
     out = out or named(base, ".clusters.h5")
     clusters_writer(out)
+    targets = [clusters_beside(file) for file in files] if is_sharded else [out]
     if model is not None or not is_piped:
         model = model or named(base, ".model.safetensors")
         check_model_name(model)
     page = named(out if base is None and out != STDOUT else base, ".report.html") if report else None
-    written = [target for target in (out, model, page) if target is not None and target != STDOUT]
+    written = [target for target in (*targets, model, page) if target is not None and target != STDOUT]
     if labels is not None and soft_labels is not None:
         raise InputError("labels and soft_labels were both given; expected one of them")
     sources = [Path(source) for source in (labels, soft_labels) if source is not None]
@@ -397,7 +406,8 @@ def fit_file(
         ):
             scratch = None if out == STDOUT else out.parent
             clusters, head = fit_features(features, n_clusters, labels=given, scratch=scratch, **settings)
-            write_clusters(out, clusters, force=force, full_paths=full_paths)
+            for target, part in zip(targets, by_file(clusters, features) if is_sharded else [clusters], strict=True):
+                write_clusters(target, part, force=force, full_paths=full_paths)
             if model is not None:
                 write_model(model, head, force=force, full_paths=full_paths)
             if page is not None:
@@ -515,6 +525,23 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
     )
 
 
+def by_file(clusters: Clusters, features: FeatureFile) -> list[Clusters]:
+    """Split the clusters of several files into those of each."""
+
+    def rows_of_part(where: slice) -> dict[str, Any]:
+        names = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores")
+        columns = {name: getattr(clusters, name) for name in names}
+        kept = {name: column[where] for name, column in clusters.kept.items()}
+        return {"kept": kept, **{name: column[where] for name, column in columns.items() if column is not None}}
+
+    # How numbers of clusters compare names rows of all files.
+    alone = replace(clusters, k_search=None)
+    return [
+        replace(alone, **rows_of_part(where), provenance={**clusters.provenance, "features": str(path.resolve())})
+        for path, where in features.parts
+    ]
+
+
 def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None = None) -> Rows:
     """Load the features if they fit, and stream them otherwise."""
     budget = half_of_the_memory() if memory is None else memory
@@ -526,19 +553,21 @@ def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None =
     return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
 
 
-def half_of_the_memory() -> int:
-    """Return half of the machine's memory in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def provenance(features: FeatureFile) -> dict[str, Any]:
     """Say where features came from."""
+    return provenance_of(features.path, features.dataset, features.choices, features.attributes)
+
+
+def provenance_of(
+    path: Path, dataset: str, choices_made: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Say where features came from: their path, what was chosen in it, and what it says itself."""
     return {
-        "features": str(Path(features.path).resolve()),
-        "dataset": features.dataset,
-        **features.choices,
+        "features": str(Path(path).resolve()),
+        "dataset": dataset,
+        **choices_made,
         "tool": f"cceclust {__version__}",
-        **{name: value for name, value in features.attributes.items() if name not in NOT_COPIED},
+        **{name: value for name, value in attributes.items() if name not in NOT_COPIED},
     }
 
 

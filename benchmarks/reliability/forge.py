@@ -152,7 +152,7 @@ def forge_sparse(path: Path, generator: random.Random) -> None:
             elif how < 0.6 and name in file:
                 stored = file[name]
                 if stored.dtype.kind in "if" and stored.ndim == 1 and len(stored):
-                    stored[generator.randrange(len(stored))] = generator.choice([-1, 10**6, 127, 0])
+                    stored[generator.randrange(len(stored))] = generator.choice([-1, 127, 0])
             else:
                 data = array(generator)
                 del file[name]

@@ -10,6 +10,7 @@ import typer
 
 from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
+    INPUT_PANEL,
     LARGEST_COUNT,
     LARGEST_SEED,
     OUTPUT_PANEL,
@@ -236,6 +237,16 @@ def fit(
     names_dataset: IdOption = None,
     keep: KeepOption = None,
     memory: MemoryOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Have the workers of a Dask scheduler, e.g. [cyan]tcp://10.0.0.1:8786[/], read the files and write "
+            "the clusters. [dim]\\[default: this machine][/]",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -243,7 +254,7 @@ def fit(
             "-o",
             metavar="FILE",
             help="Clusters to write: .h5, .csv, .parquet or .npy; - for a .csv on stdout. "
-            "[dim]\\[default: FEATURES.clusters.h5][/]",
+            "[dim]\\[default: FEATURES.clusters.h5, beside each file][/]",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
@@ -282,9 +293,21 @@ def fit(
     has_labels = labels is not None or soft_labels is not None
     if has_labels and k is not None and not isinstance(k, int):
         raise typer.BadParameter("labels need a number of clusters, or none for one per class", param_hint="--k")
+    if cluster is not None:
+        unfit = {
+            "--labels": labels,
+            "--soft-labels": soft_labels,
+            "--out": out,
+            "--report": report,
+            "--write-obs": write_obs,
+        }
+        for option, value in unfit.items():
+            if value:
+                raise typer.BadParameter("cannot be used with --cluster", param_hint=option)
     existing_files(features)
     # Checked above is what needs nothing that takes long to load.
     from cceclust.clustering import fit_file
+    from cceclust.sharding import fit_shards
 
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
@@ -295,28 +318,34 @@ def fit(
         has_labels=has_labels,
         n_clusters=n_clusters,
     )
+    common: dict[str, Any] = {
+        "method": method,
+        "model": model,
+        "force": force,
+        "full_paths": full_paths,
+        "dataset": dataset,
+        "labels_dataset": labels_dataset,
+        "names_dataset": names_dataset,
+        "keep": keep or [],
+        "memory": memory,
+        "random_state": seed,
+        **parameters,
+    }
     with task_progress(quiet=quiet or as_json) as bar:
-        clusters, written = fit_file(
-            features,
-            n_clusters,
-            method=method,
-            out=out,
-            model=model,
-            report=report,
-            write_obs=write_obs,
-            force=force,
-            full_paths=full_paths,
-            dataset=dataset,
-            labels_dataset=labels_dataset,
-            names_dataset=names_dataset,
-            keep=keep or [],
-            labels=labels,
-            soft_labels=soft_labels,
-            memory=memory,
-            on_progress=show_phases(bar),
-            random_state=seed,
-            **parameters,
-        )
+        common["on_progress"] = show_phases(bar)
+        if cluster is not None:
+            clusters, written = fit_shards(features, n_clusters, cluster=cluster, **common)
+        else:
+            clusters, written = fit_file(
+                features,
+                n_clusters,
+                out=out,
+                report=report,
+                write_obs=write_obs,
+                labels=labels,
+                soft_labels=soft_labels,
+                **common,
+            )
     summary = summarize(clusters, written)
     if as_json:
         print_json(summary)

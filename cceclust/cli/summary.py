@@ -51,7 +51,6 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
 
     from cceclust.scoring import label_accuracy, score_clusters
 
-    assert clusters.probabilities is not None
     against_labels = None
     if clusters.true_labels is not None:
         try:
@@ -63,13 +62,19 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         except InputError as error:
             # The clusters are valid without these scores.
             warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
-    n_clusters, table = clusters.probabilities.shape[1], clusters.k_search
+    table = clusters.k_search
+    if clusters.probabilities is None:
+        # They are where workers wrote them.
+        n_clusters, confidence = clusters.parameters["n_clusters"], clusters.diagnostics["mean_confidence"]
+    else:
+        n_clusters = clusters.probabilities.shape[1]
+        confidence = float(clusters.probabilities.max(axis=1).mean(dtype=np.float64))
     return Summary(
         n_samples=len(clusters.labels),
         n_clusters=n_clusters,
         classes=clusters.parameters.get("classes"),
         sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
-        mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
+        mean_confidence=confidence,
         loss=clusters.diagnostics.get("loss"),
         restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
         diagnostics=clusters.diagnostics,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
@@ -281,8 +282,7 @@ n_features_in_, feature_names_in_
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, how much the second one's logit exceeds the first's.
         """
-        logits = self._logits(X)
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+        return self._from_logits(X, decisions)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -296,8 +296,8 @@ n_features_in_, feature_names_in_
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self._logits(X).argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        check_is_fitted(self)
+        return self._from_logits(X, partial(likeliest_of, self.classes_))
 
     def _refuse_no_labels(self, X: Any, *, reset: bool) -> None:
         """Raise as scikit-learn does where there are no labels."""
@@ -338,3 +338,13 @@ n_features_in_, feature_names_in_
             weight=self.label_weight if self_labeling else 1.0,
         )
         return supervision, labels.classes
+
+
+def decisions(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits, or for two classes how much the second one exceeds the first."""
+    return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+
+def likeliest_of(classes: NDArray[Any], logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the class with the largest logit of each row."""
+    return np.asarray(classes[logits.argmax(axis=1)])

@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
 from cceclust.files import Model
-from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows
+from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows, rows_to_judge
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.fit import fit_heads
+from cceclust.training.logits import likeliest, unchanged
 from cceclust.training.objectives import Objective
 from cceclust.training.progress import OnProgress
 from cceclust.training.robustness import scaled_columns
+from cceclust.training.rows import DistantRows, in_memory
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
 
@@ -61,9 +63,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
-            Features. float32 and float64 are used as they are, without a copy. A
-            :class:`cceclust.training.rows.FileRows` need not fit into memory.
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features), or Rows
+            Features. float32 and float64 are used as they are, without a copy. Dask arrays and data frames, and
+            :class:`cceclust.training.rows.FileRows`, need not fit into memory.
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
@@ -164,40 +166,40 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
         """
-        return self._logits(X)
+        return self._from_logits(X, unchanged)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the cluster of each row.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or a lazy Dask array
         """
-        return np.asarray(self._logits(X).argmax(axis=1), np.int64)
+        return self._from_logits(X, likeliest)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the probability of each cluster for each row, as features for the next step of a pipeline.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
         """
         return self.predict_proba(X)
 
@@ -209,7 +211,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
         y : Ignored
             Present for scikit-learn's interface.
@@ -222,8 +224,12 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         check_is_fitted(self)
         rows = self._as_rows(X, reset=False)
-        labels = predict_rows(self.coef_, self.intercept_, rows).labels
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
+        if isinstance(rows, DistantRows):
+            # Only the rows that are judged are brought here.
+            judged = rows_to_judge(rows, weights)
+            rows, weights = in_memory(rows.take(judged)), weights[judged]
+        labels = predict_rows(self.coef_, self.intercept_, rows).labels
         if self._columns is not None:
             rows = scaled_columns(rows, self._columns)
         return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)

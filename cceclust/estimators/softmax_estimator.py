@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,20 +38,26 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
             Rows sum to 1.
         """
-        return probabilities_of(self._logits(X))
+        return self._from_logits(X, probabilities_of)
 
-    def _logits(self, X: Any) -> NDArray[Any]:
-        """Return the logits of each row."""
+    def _from_logits(self, X: Any, finish: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        """Return a function of the logits of all rows; of a Dask collection, as an array that is not yet computed."""
         check_is_fitted(self)
-        return all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False))
+        if is_dask(X):
+            from cceclust.dask import as_dask_array, lazy_results
+
+            self._check_columns(X, as_dask_array(X), reset=False)
+            lazy: NDArray[Any] = lazy_results(X, self.coef_, self.intercept_, finish)
+            return lazy
+        return finish(all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False)))
 
     def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
         """Check a piece of the data."""
@@ -70,12 +76,22 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
             self.n_features_in_ = X.shape[1]
             return X
+        if is_dask(X):
+            from cceclust.dask import DaskRows
+
+            lazy = DaskRows(X)
+            self._check_columns(X, lazy.array, reset=reset)
+            return lazy
         # Lists hold Python floats, so float64; arrays of whole numbers or float16 need no more than float32.
         dtype = getattr(X, "dtype", np.dtype(np.float64))
         is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
         types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
         checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
         return in_memory(checked)
+
+    def _check_columns(self, X: Any, array: Any, *, reset: bool) -> None:
+        """Check names and number of the columns of a Dask collection as scikit-learn does."""
+        validate_data(self, X._meta if hasattr(X, "columns") else array, skip_check_array=True, reset=reset)
 
     def _keep(self, fit: Fit) -> None:
         """Set the fitted attributes."""
@@ -126,6 +142,11 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether X is an array or a data frame of Dask, without importing it."""
+    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def draw_seed(random_state: Any) -> int:

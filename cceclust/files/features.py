@@ -156,6 +156,17 @@ class FeatureFile:
         return self.shape[1]
 
     @property
+    def parts(self) -> list[tuple[Path, slice]]:
+        """The files that hold the matrix, and the rows that each of them has."""
+        if not isinstance(self._matrix, StackedRows):
+            return [(self.path, slice(0, self.n_samples))]
+        begins = self._matrix.begins.tolist()
+        return [
+            (part.path, slice(begin, end))
+            for part, begin, end in zip(self._matrix.parts, begins[:-1], begins[1:], strict=True)
+        ]
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers in the file."""
         dtype: np.dtype[Any] = self._matrix.dtype

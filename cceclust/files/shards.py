@@ -15,8 +15,11 @@ from cceclust.errors import FileContentError, FileError, InputError
 if TYPE_CHECKING:
     from cceclust.files.features import FeatureFile
 
-__all__ = ["StackedRows", "common_attributes", "files_meant", "named_after", "stacked_columns"]
+__all__ = ["StackedRows", "clusters_beside", "common_attributes", "files_meant", "named_after", "stacked_columns"]
 
+CLUSTERS = ".clusters.h5"
+# How the names of files end that hold what was found in others.
+RESULTS = (CLUSTERS, ".predicted.h5", ".model.safetensors")
 WILDCARD = re.compile(r"[*?[]")
 
 
@@ -57,8 +60,16 @@ def files_of(path: Path, endings: Collection[str]) -> list[Path]:
 
 
 def is_meant(file: Path) -> bool:
-    """Tell whether a file can be meant by a pattern: not if it is hidden, such as a part of an unfinished file."""
-    return file.is_file() and not file.name.startswith(".")
+    """Tell whether a file can be meant by a folder or a pattern.
+
+    It is not if it is hidden, such as a part of an unfinished file, or if it holds the clusters of another.
+    """
+    return file.is_file() and not file.name.startswith(".") and not file.name.endswith(RESULTS)
+
+
+def clusters_beside(file: Path) -> Path:
+    """Return where the clusters of one of several files are written."""
+    return file.with_suffix(CLUSTERS)
 
 
 def named_after(paths: Sequence[Path]) -> Path | None:

@@ -43,6 +43,7 @@ __all__ = [
     "modularity_of_rows",
     "partitions_of",
     "plan_heads",
+    "rows_to_judge",
     "start_heads",
 ]
 
@@ -261,11 +262,7 @@ def modularity_of_rows(
     n_jobs : int, optional
         Number of threads.
     """
-    kept = np.flatnonzero(sample_weight > 0)
-    affordable = choices.BYTES_TO_JUDGE // (rows.shape[1] * rows.dtype.itemsize)
-    n_rows = min(choices.ROWS_TO_JUDGE, max(affordable, choices.JUDGE_NEIGHBORS))
-    if len(kept) > n_rows:
-        kept = np.sort(np.random.default_rng(0).choice(kept, n_rows, replace=False))
+    kept = rows_to_judge(rows, sample_weight)
     if len(kept) < 2:
         # One row has no neighbours, and one cluster has a modularity of 0.
         return 0.0
@@ -273,6 +270,16 @@ def modularity_of_rows(
     directions = directions_of(in_memory(sample), sample_weight[kept])
     found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), directions, n_jobs=n_jobs)
     return float(neighbor_modularity(labels[kept], found, sample_weight[kept]))
+
+
+def rows_to_judge(rows: Rows, sample_weight: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the numbers of the rows that have weight, or of a fixed sample of very many."""
+    kept = np.flatnonzero(sample_weight > 0)
+    affordable = choices.BYTES_TO_JUDGE // (rows.shape[1] * rows.dtype.itemsize)
+    n_rows = min(choices.ROWS_TO_JUDGE, max(affordable, choices.JUDGE_NEIGHBORS))
+    if len(kept) > n_rows:
+        kept = np.sort(np.random.default_rng(0).choice(kept, n_rows, replace=False))
+    return kept
 
 
 def plan_heads(

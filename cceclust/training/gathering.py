@@ -190,16 +190,17 @@ def gather_in_one_pass(
     # A far row has a weight of 0 among the near ones, but 0 times infinity is not finite either.
     if not np.isfinite(near).all():
         refuse_what_is_not_finite(rows)
-    if are_few(is_far):
+    n_far = int(is_far.sum()) if are_few(is_far) else 0
+    if n_far:
         sample_weight = np.where(is_far, sample_weight.dtype.type(0), sample_weight)
     else:
-        near, is_far = near + far, np.zeros(0, bool)
+        near += far
     origin = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
     if settings.standardize:
         shift = looked_at.centre.astype(np.float64)
         origin = standardization_of(near[0], near[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
     space = looked_at.space_of(ArrayRows(matrix), origin)
-    gathered = Gathered(space, which, sample_weight, int(is_far.sum()), looked_at.columns, None)
+    gathered = Gathered(space, which, sample_weight, n_far, looked_at.columns, None)
     search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed, on_progress)
     if search is not None:
         search = replace(search, rows=np.arange(rows.shape[0])[which][search.rows])

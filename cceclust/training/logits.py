@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.training.rows import Rows
 
-__all__ = ["all_logits", "block_logits", "head_on_blocks", "probabilities_of", "row_logits"]
+__all__ = ["all_logits", "block_logits", "head_on_blocks", "likeliest", "probabilities_of", "row_logits", "unchanged"]
 
 Result = TypeVar("Result")
 
@@ -50,3 +50,13 @@ def probabilities_of(logits: NDArray[Any]) -> NDArray[Any]:
     """Return the softmax of each row of logits."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def likeliest(logits: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the cluster with the largest logit of each row."""
+    return np.asarray(logits.argmax(axis=1), np.int64)
+
+
+def unchanged(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits themselves."""
+    return logits

@@ -123,11 +123,13 @@ def test_shards_are_one_matrix(frame: pd.DataFrame, tmp_path: Path, monkeypatch:
     results = []
     for given in (["shards"], ["shards/*.parquet"], files, ["shards", "--memory", "20KB"]):
         assert run(["fit", *given, *ROLES, *FAST, "--force"]) == 0
-        results.append(read_clusters(tmp_path / "shards.clusters.h5"))
-    for clusters in results:
-        assert same_groups(pd.Series(clusters.labels), frame["species"])
-        assert clusters.names is not None
-        assert clusters.names.tolist() == frame["sample"].tolist()
+        results.append([read_clusters(folder / f"{number}.clusters.h5") for number in range(3)])
+    assert run(["fit", "shards", *ROLES, *FAST, "--force", "--out", "all.h5"]) == 0
+    results.append([read_clusters(tmp_path / "all.h5")])
+    for parts in results:
+        assert same_groups(pd.Series(np.concatenate([part.labels for part in parts])), frame["species"])
+        assert [name for part in parts for name in part.names] == frame["sample"].tolist()
+    assert results[0][1].provenance["features"] == "1.parquet"
     assert (tmp_path / "shards.model.safetensors").is_file()
 
 

@@ -165,7 +165,7 @@ def test_truncated_file(tmp_path: Path) -> None:
 
 
 def test_feature_file_is_no_cluster_file(small_features: Path) -> None:
-    with pytest.raises(FileContentError, match="'cceclust-features', expected 'cceclust-clusters'"):
+    with pytest.raises(FileContentError, match="is a feature file; expected a cluster file"):
         read_clusters(small_features)
 
 

@@ -180,8 +180,19 @@ class TestSeparatedValues:
             assert features.array().tolist() == [[1], [2]]
             assert features.names is not None
             assert features.names.tolist() == ["x", "y"]
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
-        with pytest.raises(FileContentError, match="standard input is empty"):
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"", "standard input is empty"),
+            (b"a\n\xff\n", "stdin is damaged or not UTF-8 text"),
+            (b"a,a\n1,2\n", "stdin has several columns of the name 'a'"),
+            (b"a,b\n1,x\n", "stdin: column 'b' holds text, such as 'x'"),
+        ],
+    )
+    def test_standard_input_that_is_no_table(self, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        with pytest.raises(FileContentError, match=said):
             open_features("-")
 
 
