@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from cceclust.files.features import existing_files
 from cceclust.files.models import check_model_name
 from cceclust.files.shards import clusters_beside, common_attributes, stacked_columns
 from cceclust.training.progress import OnProgress, Progress, silent
+
+if TYPE_CHECKING:
+    from cceclust.dask.rows import DaskRows
+    from cceclust.dask.shards import Shard
 
 __all__ = ["fit_shards"]
 
@@ -78,25 +82,25 @@ def fit_shards(
     written : list of Path
         The files that were written.
     """
-    from cceclust.dask.cluster import connected, run_on_workers
+    from cceclust.dask.cluster import connected
     from cceclust.dask.shards import look_at_shards, rows_of_shards
 
-    # Workers have another working directory.
-    files = [file.resolve() for file in existing_files(path)]
-    model = model or named(base_of(path), ".model.safetensors")
+    files = existing_files(path)
+    targets = [clusters_beside(file) for file in files]
+    if model is None:
+        base = base_of(path)
+        if base is None:
+            raise InputError("these features have no folder to call the model after; name it with --model FILE")
+        model = named(base, ".model.safetensors")
     check_model_name(model)
     estimator = estimator_for(method, n_clusters, None, parameters)
     if isinstance(estimator, KMeans):
         raise InputError("method 'kmeans' needs all features in memory; use method 'cce' on a cluster")
-    roles = {
-        "dataset": dataset,
-        "labels_dataset": labels_dataset,
-        "names_dataset": names_dataset,
-        "keep": list(keep),
-    }
-    targets = [clusters_beside(file) for file in files]
+    roles: dict[str, Any] = {"dataset": dataset, "labels_dataset": labels_dataset}
+    roles.update(names_dataset=names_dataset, keep=list(keep))
     with connected(cluster):
-        shards = look_at_shards(files, roles)
+        # Workers have another working directory.
+        shards = look_at_shards([file.absolute() for file in files], roles)
         rows = rows_of_shards(shards, roles, memory)
         if isinstance(n_clusters, int) and n_clusters > rows.shape[0]:
             raise InputError(f"n_samples={rows.shape[0]} should be >= n_clusters={n_clusters}")
@@ -104,48 +108,66 @@ def fit_shards(
             # Workers take the locks of the shards again when they write them; that of the model is held meanwhile.
             pass
         with claiming([model], inputs=files, force=force):
-            started = time.perf_counter()
-            estimator.fit(rows, on_progress=on_progress)
-            seconds = time.perf_counter() - started
-            shown = Path(path) if isinstance(path, str | Path) else files[0].parent
-            attributes = common_attributes([shard.attributes for shard in shards])
-            head = model_of(estimator, **provenance_of(shown, shards[0].dataset, {}, attributes))
-            if shards[0].columns is not None:
-                head.provenance["feature_names"] = shards[0].columns
-            prediction, search = estimator._prediction, estimator.k_search_
-            whole = Clusters(
-                prediction.codes.astype(np.int64),
-                true_labels=stacked_columns([shard.labels for shard in shards]),
-                losses=estimator.losses_,
-                loss_curves=estimator.loss_curves_,
-                k_search=None if search is None else as_table(search),
-                parameters=head.parameters,
-                diagnostics=diagnostics_of(estimator, search, seconds),
-                model_id=head.id,
-            )
-            about_fit = {name: getattr(whole, name) for name in ("losses", "loss_curves", "diagnostics")}
-            tasks = [
-                (file, target, roles, head, about_fit, full_paths) for file, target in zip(files, targets, strict=True)
-            ]
-            on_progress(Progress("Writing shards", 0, len(tasks)))
-            for done, _ in enumerate(run_on_workers(write_shard, tasks), 1):
-                on_progress(Progress("Writing shards", done, len(tasks)))
+            clusters, head = fit_rows(estimator, rows, shards, files[0].parent, on_progress)
+            write_beside(shards, roles, head, clusters, full_paths=full_paths, on_progress=on_progress)
             write_model(model, head, force=force, full_paths=full_paths)
-    whole.diagnostics["mean_confidence"] = prediction.mean_confidence()
-    return whole, [*targets, model]
+    return clusters, [*targets, model]
 
 
-def write_shard(
-    source: Path, target: Path, roles: dict[str, Any], head: Model, about_fit: dict[str, Any], full_paths: bool
+def fit_rows(
+    estimator: Any, rows: DaskRows, shards: Sequence[Shard], folder: Path, on_progress: OnProgress
+) -> tuple[Clusters, Model]:
+    """Fit the rows of several files; return the labels of all rows, without their probabilities, and the model."""
+    started = time.perf_counter()
+    estimator.fit(rows, on_progress=on_progress)
+    seconds = time.perf_counter() - started
+    attributes = common_attributes([shard.attributes for shard in shards])
+    head = model_of(estimator, **provenance_of(folder, shards[0].dataset, {}, attributes))
+    if shards[0].columns is not None:
+        head.provenance["feature_names"] = shards[0].columns
+    prediction, search = estimator._prediction, estimator.k_search_
+    clusters = Clusters(
+        prediction.codes.astype(np.int64),
+        true_labels=stacked_columns([shard.labels for shard in shards]),
+        losses=estimator.losses_,
+        loss_curves=estimator.loss_curves_,
+        k_search=None if search is None else as_table(search),
+        parameters=head.parameters,
+        diagnostics=diagnostics_of(estimator, search, seconds),
+        model_id=head.id,
+    )
+    clusters.diagnostics["mean_confidence"] = prediction.mean_confidence()
+    return clusters, head
+
+
+def write_beside(
+    shards: Sequence[Shard],
+    roles: dict[str, Any],
+    head: Model,
+    clusters: Clusters,
+    *,
+    full_paths: bool,
+    on_progress: OnProgress,
 ) -> None:
+    """Have workers predict all files once more and write the clusters beside them."""
+    from cceclust.dask.cluster import run_on_workers
+
+    about_fit = {name: getattr(clusters, name) for name in ("losses", "loss_curves", "diagnostics")}
+    tasks = [(shard.path, roles, head, about_fit, full_paths) for shard in shards]
+    on_progress(Progress("Writing shards", 0, len(tasks)))
+    for done, _ in enumerate(run_on_workers(write_shard, tasks), 1):
+        on_progress(Progress("Writing shards", done, len(tasks)))
+
+
+def write_shard(path: Path, roles: dict[str, Any], head: Model, about_fit: dict[str, Any], full_paths: bool) -> None:
     """Predict the rows of a file and write their clusters; this runs on a worker."""
     from cceclust.dask.shards import refuse_unseen
 
-    refuse_unseen(source)
-    with open_features(source, **roles) as features:
+    refuse_unseen(path)
+    with open_features(path, **roles) as features:
         row_bytes = features.n_features * np.dtype(np.float64).itemsize
         memory = max(choices.SHARD_CHUNK_BYTES, choices.LEAST_ROWS_IN_MEMORY * row_bytes)
-        clusters = predict_features(head, features, memory=memory)
-        # A worker that was lost after it had written the file must not keep another from writing it again; whether
-        # there was one before was asked at the start.
-        write_clusters(target, replace(clusters, **about_fit), force=True, full_paths=full_paths)
+        clusters = replace(predict_features(head, features, memory=memory), **about_fit)
+    # A worker that was lost after it had written the file must not keep another from writing it again; whether there
+    # was one before was asked at the start.
+    write_clusters(clusters_beside(path), clusters, force=True, full_paths=full_paths)

@@ -24,12 +24,12 @@ from cceclust.errors import ClusterError
 def test_two_workers_give_the_bits_of_threads_of_one_process(blobs: NDArray[np.float32], cluster: str) -> None:
     lazy = da.from_array(blobs, chunks=(130, 6))
     with connected(cluster):
-        found = CCEClusterer(4, random_state=0).fit(lazy)
+        found = CCEClusterer(4, n_components=3, random_state=0).fit(lazy)
         labels = found.labels_.compute()
-    expected = CCEClusterer(4, random_state=0).fit(lazy)
+    expected = CCEClusterer(4, n_components=3, random_state=0).fit(lazy)
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     np.testing.assert_array_equal(found.intercept_, expected.intercept_)
-    np.testing.assert_array_equal(labels, CCEClusterer(4, random_state=0).fit(blobs).labels_)
+    np.testing.assert_array_equal(labels, CCEClusterer(4, n_components=3, random_state=0).fit(blobs).labels_)
 
 
 def test_a_worker_that_is_killed_half_way_changes_nothing(

@@ -14,7 +14,8 @@ from cceclust import CCEClusterer, choices
 from cceclust.cli.main import run
 from cceclust.dask.shards import look_at_shard, look_at_shards, rows_of_shards
 from cceclust.errors import FileContentError, FileError
-from cceclust.files import read_clusters, read_model, write_features
+from cceclust.files import Model, read_clusters, read_model, write_features
+from cceclust.sharding import write_shard
 
 ROLES = {"dataset": None}
 
@@ -47,10 +48,17 @@ def fit(*arguments: str | Path) -> int:
 
 
 def test_workers_write_the_clusters_of_a_fit_in_memory_beside_each_file(
-    folder: Path, blobs: NDArray[np.float32], cluster: str, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    blobs: NDArray[np.float32],
+    cluster: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert fit(folder, "--cluster", cluster, "--json") == 0
+    monkeypatch.chdir(folder.parent)
+    assert fit("features", "--cluster", cluster, "--json") == 0
     summary = json.loads(capsys.readouterr().out)
+    written = ["features/a.clusters.h5", "features/b.clusters.h5", "features.model.safetensors"]
+    assert summary["files"] == written
     expected = CCEClusterer(4, random_state=0).fit(blobs)
     parts = [read_clusters(folder / f"{name}.clusters.h5") for name in "ab"]
     assert [len(part.labels) for part in parts] == [500, 400]
@@ -98,6 +106,21 @@ def test_tables_are_read_as_a_whole(tables: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_file_that_workers_do_not_see_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"a worker does not find .*gone.h5; all workers must see the files"):
         look_at_shard(tmp_path / "gone.h5", ROLES)
+
+
+def test_clusters_that_a_lost_worker_wrote_are_written_again(folder: Path) -> None:
+    head = Model(np.eye(4, 6, dtype=np.float32), np.zeros(4, np.float32))
+    for warning in ("first", "second"):
+        write_shard(folder / "a.h5", ROLES, head, {"diagnostics": {"warnings": [warning]}}, full_paths=False)
+    assert read_clusters(folder / "a.clusters.h5").diagnostics["warnings"] == ["second"]
+
+
+def test_a_pattern_without_a_folder_needs_a_name_for_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert fit("*.h5", "--cluster", "tcp://127.0.0.1:1") == 1
+    assert "name it with --model FILE" in capsys.readouterr().err
 
 
 def test_files_of_different_width_are_refused(folder: Path) -> None:
