@@ -92,6 +92,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
+# With so many clusters, only heads that start from the graph are trained: of 300 clusters the others found fewer, and
+# training takes most of the time.
+MANY_CLUSTERS = 100
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more.
 PARTITIONS, UNEVEN_PARTITIONS = 3, 2
@@ -176,6 +179,9 @@ SAMPLE_PER_CLUSTER = 50
 SAMPLE_BYTES = 64 << 20
 # unless these would be too few to choose from.
 LEAST_PER_CLUSTER = 4
+# Its first centres are drawn (k-means++) from this many rows, or this many for each cluster: with hundreds of clusters,
+# drawing from all would take most of the time.
+ROWS_FOR_FIRST_PLACES, FIRST_PLACES_PER_CLUSTER = 2000, 10
 # Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
 STEEPEST = 100.0
 
@@ -264,21 +270,21 @@ NEIGHBORS = 10
 LEAST_ROWS, LEAST_CROWDED_ROWS = 100, 1000
 # Above, the graph's memory begins to count.
 MOST_ROWS = 500_000
-# Up to this many rows, all pairs are compared; with more, each row is compared with about this many in nearby cells,
-# which finds 0.86 to 0.97 of the nearest fifteen in 50,000 rows.
+# Up to this many rows, all pairs are compared; with more, each row is compared with at least this many in nearby cells,
+# which finds 0.92 of the nearest fifteen in 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
-ROWS_COMPARED = 3000
-# A thread holds the similarities of two cells at once: few enough to stay in its cache.
-ROWS_IN_CELL = 256
+ROWS_COMPARED = 1500
+# Smaller cells follow the data more closely, but products of smaller matrices are slower.
+ROWS_IN_CELL = 128
 # Many equal rows share a cell, which is cut into pieces of this size.
 LARGEST_CELL = 1024
-# Cells are found by some rounds of K-means on this many rows for each.
-SAMPLE_IN_CELL = 40
-ROUNDS_FOR_CELLS = 4
+# Cells are found by some rounds of K-means on this many rows for each; more of either found no more neighbours.
+SAMPLE_IN_CELL = 16
+ROUNDS_FOR_CELLS = 3
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:
-    """Return ``n_neighbors="auto"`` for dense rows in memory; 0 for none.
+    """Return ``n_neighbors="auto"`` for dense rows; 0 for none.
 
     Examples
     --------
@@ -401,9 +407,14 @@ BLOCKS_READ_AHEAD = 2
 LEAST_ROWS_IN_MEMORY = 500
 # Of more rows than this that are not in memory, a random sample is trained on: more make no better clusters, and
 # finding their neighbours takes longer than reading them. Fewer than the second number would make worse clusters.
-MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 200_000, 10_000
+MOST_ROWS_KEPT, LEAST_ROWS_KEPT = 100_000, 10_000
 # The search for neighbours holds this many copies of the rows, each of as many columns as there are components.
 COPIES_FOR_NEIGHBORS = 4
+# A worker of Dask has to hold a chunk, a copy in the type of the computations, and what is made of them.
+CHUNKS_IN_WORKER = 3
+# What a worker reads of a shard at once, in bytes: small enough for several threads of a small worker, large enough to
+# hide the cost of opening a file.
+SHARD_CHUNK_BYTES = 64 << 20
 # The silhouette compares all pairs of this many rows.
 SILHOUETTE_ROWS = 2000
 
@@ -414,7 +425,7 @@ def rows_to_keep(n_features: int, memory: int) -> int:
     Examples
     --------
     >>> rows_to_keep(2048, 10**9), rows_to_keep(2048, 10**8), rows_to_keep(2048, 10**6)
-    (200000, 24414, 10000)
+    (100000, 24414, 10000)
     """
     copy = min(n_features, COMPONENTS) * np.dtype(np.float32).itemsize
     return min(MOST_ROWS_KEPT, max(LEAST_ROWS_KEPT, memory // (COPIES_FOR_NEIGHBORS * copy)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,21 +30,26 @@ from cceclust.files import (
     write_model,
 )
 from cceclust.files.atomic import claiming
-from cceclust.files.clusters import clusters_writer
+from cceclust.files.clusters import STDOUT, clusters_writer
+from cceclust.files.features import existing_files
 from cceclust.files.models import check_model_name
 from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.files.observations import check_observations, write_observations
 from cceclust.files.pairs import warn_of_another_pair
 from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
 from cceclust.files.reading import refuse_what_is_no_file
 from cceclust.files.scratch import scratch_array
+from cceclust.files.shards import clusters_beside, named_after
+from cceclust.files.tables import STDIN, TABLE_FILES
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import nearest_neighbors
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, in_memory
+from cceclust.training.progress import OnProgress, silent
+from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, half_of_the_memory, in_memory
 from cceclust.training.settings import as_candidates
 from cceclust.training.standardization import measure
+from cceclust.validation import thread_count
 from cceclust.version import __version__
 
 __all__ = ["METHODS", "find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
@@ -65,7 +72,7 @@ def fit_features(
     labels: PartialLabels | None = None,
     memory: int | None = None,
     scratch: Path | None = None,
-    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_progress: OnProgress = silent,
     **parameters: Any,
 ) -> tuple[Clusters, Model]:
     """Cluster the rows of a feature file.
@@ -88,8 +95,8 @@ def fit_features(
     scratch : Path, optional
         Folder for a file without a name that holds the rows to train on, if even these are larger than `memory`; by
         default the system's folder for temporary files.
-    on_epoch : callable, optional
-        Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
     **parameters
         Parameters of the estimator.
 
@@ -117,19 +124,34 @@ def fit_features(
     else:
         given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
-        estimator.fit(rows, *given, neighbors=neighbors, on_epoch=on_epoch)
+        estimator.fit(rows, *given, neighbors=neighbors, on_progress=on_progress)
         search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
     model = model_of(estimator, **provenance(features))
     if labels is not None:
         assert isinstance(n_clusters, int)
         model.parameters["classes"] = labels.names(n_clusters)
+    if features.columns is not None:
+        # Not said of clusters: HDF5 has no room for the names of thousands of columns.
+        model.provenance["feature_names"] = features.columns
     clusters = as_clusters(prediction, model, features)
     clusters.losses = getattr(estimator, "losses_", None)
     clusters.loss_curves = getattr(estimator, "loss_curves_", None)
     scores = getattr(estimator, "outlier_score_", None)
     clusters.outlier_scores = None if scores is None else scores.astype(np.float32)
-    clusters.diagnostics = {
+    clusters.diagnostics = diagnostics_of(estimator, search, seconds)
+    clusters.diagnostics["streamed"] = isinstance(rows, FileRows)
+    if search is not None:
+        clusters.k_search = as_table(search)
+    if labels is not None:
+        clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
+        clusters.true_labels = labels.unseen(features.labels)
+    return clusters, model
+
+
+def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> dict[str, Any]:
+    """Return what a cluster file says of the fit."""
+    diagnostics = {
         "seconds": round(seconds, 3),
         "n_iter": int(estimator.n_iter_),
         "converged": getattr(estimator, "converged_", None),
@@ -144,16 +166,11 @@ def fit_features(
         "weight_decay": getattr(estimator, "weight_decay_", None),
         "n_components": getattr(estimator, "n_components_", None),
         "warnings": getattr(estimator, "problems_", []),
-        "streamed": isinstance(rows, FileRows),
         "trained_rows": getattr(estimator, "n_trained_rows_", None),
     }
     if search is not None:
-        clusters.k_search = as_table(search)
-        clusters.diagnostics["number_of_clusters"] = search.in_words()
-    if labels is not None:
-        clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
-        clusters.true_labels = labels.unseen(features.labels)
-    return clusters, model
+        diagnostics["number_of_clusters"] = search.in_words()
+    return diagnostics
 
 
 def as_table(search: KSearch) -> KTable:
@@ -248,7 +265,9 @@ def find_neighbors(
     return graph
 
 
-def predict_features(model: Model, features: FeatureFile, *, memory: int | None = None) -> Clusters:
+def predict_features(
+    model: Model, features: FeatureFile, *, memory: int | None = None, on_progress: OnProgress = silent
+) -> Clusters:
     """Assign the rows of a feature file to the clusters of a model.
 
     Parameters
@@ -259,6 +278,8 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
         Features from the same source as those the model was fitted to.
     memory : int, optional
         Bytes that features may take; a file that is larger is streamed.
+    on_progress : callable, optional
+        Called with a :class:`cceclust.training.progress.Progress` from time to time.
 
     Returns
     -------
@@ -266,7 +287,10 @@ def predict_features(model: Model, features: FeatureFile, *, memory: int | None 
     """
     refuse_other_features(model, features)
     try:
-        prediction = predict_rows(model.coef, model.intercept, rows_of(features, memory))
+        rows = rows_of(features, memory)
+        prediction = predict_rows(
+            model.coef, model.intercept, rows, n_threads=thread_count(None), on_progress=on_progress
+        )
     except InputError as error:
         raise InputError(f"{features.path}: {error}") from error
     return as_clusters(prediction, model, features)
@@ -280,40 +304,61 @@ def refuse_other_features(model: Model, features: FeatureFile) -> None:
             f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
             "use features from the same source"
         )
+    refuse_other_columns(model, features)
+
+
+def refuse_other_columns(model: Model, features: FeatureFile) -> None:
+    """Raise if both have names of columns, and they differ."""
+    expected = model.provenance.get("feature_names")
+    if not isinstance(expected, list) or features.columns is None:
+        return
+    for ours, theirs in zip_longest(expected, features.columns):
+        if ours != theirs:
+            raise InputError(
+                f"{features.path} has the column {theirs!r} where the model expects {ours!r}; give the same columns in "
+                "the same order"
+            )
 
 
 def fit_file(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     n_clusters: int | Sequence[int] | Literal["auto"] | None = None,
     *,
     out: Path | None = None,
     model: Path | None = None,
     report: bool = False,
+    write_obs: bool = False,
     force: bool = False,
     full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
+    names_dataset: str | None = None,
+    keep: Sequence[str] = (),
     labels: str | Path | None = None,
     soft_labels: str | Path | None = None,
     **settings: Any,
 ) -> tuple[Clusters, list[Path]]:
-    """Cluster a feature file and write the clusters, the model and perhaps a report beside it.
+    """Cluster features and write the clusters, the model and perhaps a report beside them.
 
     Parameters
     ----------
-    path : str or Path
-        The features.
+    path : str, Path or sequence of them
+        The features, as in :func:`cceclust.files.open_features`.
     n_clusters : int, "auto", range or sequence of int, optional
         As in :func:`fit_features`.
     out, model : Path, optional
-        Where to write; by default ``*.clusters.h5`` and ``*.model.safetensors`` beside the features.
+        Where to write; by default ``*.clusters.h5`` beside each file of features, and ``*.model.safetensors`` with the
+        name of the only file or of their folder. With ``-`` clusters go to standard output. No model is written by
+        default for features without a name, as those from standard input, or if the clusters go to standard output.
     report : bool
         Also write ``*.report.html``.
+    write_obs : bool
+        Also write the clusters into the features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
     force : bool
         Overwrite files that exist.
     full_paths : bool
         Keep absolute paths of this machine in the files, not only names.
-    dataset, labels_dataset : str, optional
+    dataset, labels_dataset, names_dataset, keep
         As in :func:`cceclust.files.open_features`.
     labels, soft_labels : str or Path, optional
         Labels of some rows, as in :func:`cceclust.files.partial_labels.read_partial_labels`, or distributions over
@@ -327,81 +372,142 @@ def fit_file(
     written : list of Path
         The files that were written.
     """
-    path = Path(path)
-    refuse_what_is_no_file(path)
-    out = out or path.with_suffix(".clusters.h5")
-    model = model or path.with_suffix(".model.safetensors")
-    page = path.with_suffix(".report.html")
-    written = [out, model, *([page] if report else [])]
+    files = existing_files(path)
+    base = base_of(path)
+    is_piped = base is None or out == STDOUT
+    is_sharded = out is None and base is not None and len(files) > 1
+    out = out or named(base, ".clusters.h5")
     clusters_writer(out)
-    check_model_name(model)
+    targets = [clusters_beside(file) for file in files] if is_sharded else [out]
+    if model is not None or not is_piped:
+        model = model or named(base, ".model.safetensors")
+        check_model_name(model)
+    page = named(out if base is None and out != STDOUT else base, ".report.html") if report else None
+    written = [target for target in (*targets, model, page) if target is not None and target != STDOUT]
     if labels is not None and soft_labels is not None:
         raise InputError("labels and soft_labels were both given; expected one of them")
     sources = [Path(source) for source in (labels, soft_labels) if source is not None]
-    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+    if labels is not None and files[0].suffix.lower() in TABLE_FILES and not Path(labels).exists():
+        # A column of the table, which must not be one of the features.
+        labels_dataset = labels_dataset or str(labels)
+    roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
+    with open_features(path, dataset=dataset, **roles) as features:
         given = None
         if sources:
             read = read_partial_labels if soft_labels is None else read_soft_labels
-            given = read(sources[0], features.n_samples, paths=features.paths, features=path)
+            inside = files[0] if len(files) == 1 and files[0] != STDIN else None
+            given = read(sources[0], features.n_samples, paths=features.paths, names=features.names, features=inside)
         if isinstance(n_clusters, int) and n_clusters > features.n_samples:
             raise InputError(f"n_samples={features.n_samples} should be >= n_clusters={n_clusters}")
         # Last of all checks: that a file exists is soon said away with --force.
-        with claiming(written, inputs=[path, *sources], force=force):
-            clusters, head = fit_features(features, n_clusters, labels=given, scratch=out.parent, **settings)
-            write_clusters(out, clusters, force=force, full_paths=full_paths)
-            write_model(model, head, force=force, full_paths=full_paths)
-            if report:
+        with (
+            claiming(written, inputs=[*files, *sources], force=force),
+            changing_observations(files, wanted=write_obs, force=force),
+        ):
+            scratch = None if out == STDOUT else out.parent
+            clusters, head = fit_features(features, n_clusters, labels=given, scratch=scratch, **settings)
+            for target, part in zip(targets, by_file(clusters, features) if is_sharded else [clusters], strict=True):
+                write_clusters(target, part, force=force, full_paths=full_paths)
+            if model is not None:
+                write_model(model, head, force=force, full_paths=full_paths)
+            if page is not None:
                 # Drawing needs an optional package, which is not asked for without need.
                 from cceclust.report import write_report
 
                 write_report(clusters, page, force=force, features=features, full_paths=full_paths)
+            if write_obs:
+                write_observations(files[0], clusters, force=force)
+                written.append(files[0])
     return clusters, written
 
 
 def predict_file(
     model: str | Path,
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     out: Path | None = None,
+    write_obs: bool = False,
     force: bool = False,
     full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
+    names_dataset: str | None = None,
+    keep: Sequence[str] = (),
     memory: int | None = None,
-) -> tuple[Clusters, Path]:
-    """Assign a feature file to the clusters of a model file and write the clusters beside it.
+    on_progress: OnProgress = silent,
+) -> tuple[Clusters, list[Path]]:
+    """Assign features to the clusters of a model file and write the clusters beside them.
 
     Parameters
     ----------
-    model, path : str or Path
-        The model and the features.
+    model : str or Path
+        The model.
+    path : str, Path or sequence of them
+        The features, as in :func:`cceclust.files.open_features`.
     out : Path, optional
-        Where to write; by default ``*.clusters.h5`` beside the features.
+        Where to write; by default ``*.predicted.h5`` beside the features. With ``-`` clusters go to standard output.
+    write_obs : bool
+        Also write the clusters into the features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
     force : bool
         Overwrite a file that exists.
     full_paths : bool
         Keep absolute paths of this machine in the file, not only names.
-    dataset, labels_dataset : str, optional
+    dataset, labels_dataset, names_dataset, keep
         As in :func:`cceclust.files.open_features`.
-    memory : int, optional
+    memory, on_progress : optional
         As in :func:`predict_features`.
 
     Returns
     -------
     clusters : Clusters
-    written : Path
+    written : list of Path
+        The files that were written.
     """
-    refuse_what_is_no_file(Path(path))
-    out = out or Path(path).with_suffix(".clusters.h5")
+    files = existing_files(path)
+    out = out or named(base_of(path), ".predicted.h5")
     clusters_writer(out)
+    written = [out] if out != STDOUT else []
+    roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
     head = read_model(model)
     warn_of_another_pair(Path(model), head.id)
-    with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+    with open_features(path, dataset=dataset, **roles) as features:
         refuse_other_features(head, features)
-        with claiming([out], inputs=[model, path], force=force):
-            clusters = predict_features(head, features, memory=memory)
+        with (
+            claiming(written, inputs=[model, *files], force=force),
+            changing_observations(files, wanted=write_obs, force=force),
+        ):
+            clusters = predict_features(head, features, memory=memory, on_progress=on_progress)
             write_clusters(out, clusters, force=force, full_paths=full_paths)
-    return clusters, out
+            if write_obs:
+                write_observations(files[0], clusters, force=force)
+                written.append(files[0])
+    return clusters, written
+
+
+def base_of(path: str | Path | Sequence[str | Path]) -> Path | None:
+    """Return what results are named after: the features' file or folder; None if there is none."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
+    return None if STDIN in paths else named_after(paths)
+
+
+def named(base: Path | None, ending: str) -> Path:
+    """Return the default name of a result."""
+    if base is None:
+        raise InputError("these features have no name to call the results after; name them with --out FILE, or --out -")
+    return base.with_name((base.name if base.is_dir() else base.stem) + ending)
+
+
+@contextmanager
+def changing_observations(files: Sequence[Path], *, wanted: bool, force: bool) -> Iterator[None]:
+    """Guard the AnnData file that clusters are to be written into, if they are."""
+    if not wanted:
+        yield
+        return
+    if len(files) > 1:
+        raise InputError(f"clusters of {len(files)} files cannot be written into one of them; leave out --write-obs")
+    check_observations(files[0], force=force)
+    with claiming([files[0].resolve()], force=True):
+        yield
 
 
 def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> Clusters:
@@ -411,10 +517,29 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
         prediction.probabilities,
         true_labels=features.labels,
         paths=features.paths,
+        names=features.names,
+        kept=features.kept,
         parameters=model.parameters,
         provenance=provenance(features),
         model_id=model.id,
     )
+
+
+def by_file(clusters: Clusters, features: FeatureFile) -> list[Clusters]:
+    """Split the clusters of several files into those of each."""
+
+    def rows_of_part(where: slice) -> dict[str, Any]:
+        names = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores")
+        columns = {name: getattr(clusters, name) for name in names}
+        kept = {name: column[where] for name, column in clusters.kept.items()}
+        return {"kept": kept, **{name: column[where] for name, column in columns.items() if column is not None}}
+
+    # How numbers of clusters compare names rows of all files.
+    alone = replace(clusters, k_search=None)
+    return [
+        replace(alone, **rows_of_part(where), provenance={**clusters.provenance, "features": str(path.resolve())})
+        for path, where in features.parts
+    ]
 
 
 def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None = None) -> Rows:
@@ -428,19 +553,23 @@ def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None =
     return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
 
 
-def half_of_the_memory() -> int:
-    """Return half of the machine's memory in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def provenance(features: FeatureFile) -> dict[str, Any]:
     """Say where features came from."""
+    return provenance_of(features.path, features.dataset, features.choices, features.attributes)
+
+
+def provenance_of(
+    path: Path, dataset: str, choices_made: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Say where features came from: their path, what was chosen in it, and what it says itself."""
     return {
-        "features": str(Path(features.path).resolve()),
-        "dataset": features.dataset,
+        "features": str(Path(path).resolve()),
+        "dataset": dataset,
+        **choices_made,
         "tool": f"cceclust {__version__}",
-        **{name: value for name, value in features.attributes.items() if name not in STAMPED},
+        **{name: value for name, value in attributes.items() if name not in NOT_COPIED},
     }
 
 
-STAMPED = ("format", "format_version", "tool_version", "complete")
+# What a file says about itself alone, and what is said of features here.
+NOT_COPIED = {"format", "format_version", "tool_version", "complete", "labels_dataset", "names_dataset", "keep"}

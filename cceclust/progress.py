@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-__all__ = ["showing_progress"]
+    from cceclust.training.progress import Progress as State
+
+__all__ = ["show_phases", "showing_progress"]
 
 # In a log file nobody watches, so a line now and then is enough.
 SECONDS_BETWEEN_LINES = 10.0
@@ -67,6 +69,22 @@ def showing_progress(*, console: Console | None = None, hidden: bool = False, un
     ]
     with progress.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         yield bar
+
+
+def show_phases(bar: Progress) -> Callable[[State], None]:
+    """Return a function that shows the phases of long work one after the other, each with its own time left."""
+    task = bar.add_task("Reading", total=None, detail="")
+    phase = ""
+
+    def show(now: State) -> None:
+        nonlocal task, phase
+        if now.phase != phase:
+            phase = now.phase
+            bar.remove_task(task)
+            task = bar.add_task(phase, total=now.total or None, detail="")
+        bar.update(task, completed=now.done, detail=now.detail)
+
+    return show
 
 
 def line_of(task: Any, unit: str) -> str:

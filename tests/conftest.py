@@ -17,6 +17,12 @@ hypothesis.settings.register_profile("cceclust", derandomize=True, deadline=None
 hypothesis.settings.load_profile("cceclust")
 
 
+@pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep lines that long work prints every ten seconds out of tests that a busy machine makes long."""
+    monkeypatch.setattr("cceclust.progress.SECONDS_BETWEEN_LINES", 3600.0)
+
+
 @pytest.fixture
 def small_features(tmp_path: Path) -> Path:
     """Return a feature file of 120 rows in three far-apart groups, with labels and paths."""

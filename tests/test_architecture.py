@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import cceclust
 
 ROOT = Path(cceclust.__file__).parent
@@ -15,8 +17,10 @@ LAYERS = (
     {"__init__", "__main__"},
     {"cli"},
     {"bench"},
+    {"sharding"},
     {"clustering"},
     {"estimators", "report", "torch"},
+    {"dask"},
     {"files"},
     {"training"},
     {"pseudo_labels", "scoring"},
@@ -84,13 +88,14 @@ def test_nothing_imports_the_command_line() -> None:
     assert importers == {"cli", "__main__"}
 
 
-def test_only_the_torch_part_imports_torch() -> None:
+@pytest.mark.parametrize(("part", "packages"), [("torch", {"torch"}), ("dask", {"dask", "distributed"})])
+def test_only_its_own_part_imports_a_large_package(part: str, packages: set[str]) -> None:
     importers = {
-        part
-        for _, part, source in sources()
-        if any(name.split(".")[0] == "torch" for name in imports_of(source, types=True))
+        importer
+        for _, importer, source in sources()
+        if any(name.split(".")[0] in packages for name in imports_of(source, types=True))
     }
-    assert importers == {"torch"}
+    assert importers == {part}
 
 
 def test_imports_are_found_wherever_they_are() -> None:

@@ -139,7 +139,7 @@ class TestFiles:
 
     def test_predicting_a_file_repeats_the_fit(self, small_features: Path, tmp_path: Path) -> None:
         clusters, (_, model) = fit_file(small_features, 3, **FAST)
-        again, written = predict_file(model, small_features, out=tmp_path / "again.h5")
+        again, (written,) = predict_file(model, small_features, out=tmp_path / "again.h5")
         np.testing.assert_array_equal(again.labels, clusters.labels)
         np.testing.assert_array_equal(read_clusters(written).probabilities, clusters.probabilities)
 

@@ -1,11 +1,15 @@
 import importlib
 import inspect
+import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 import cceclust
 from cceclust import errors
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("name", cceclust.__all__)
@@ -46,3 +50,12 @@ def test_errors_are_what_callers_expect() -> None:
         kind = getattr(errors, name)
         assert issubclass(kind, errors.CceclustError | Warning)
         assert name in (errors.__doc__ or "") or issubclass(kind, Warning)
+
+
+def test_changelog_and_citation_state_this_version_and_its_day() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", changelog, re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert released[0][0] == cceclust.__version__
+    assert f"\nversion: {released[0][0]}\n" in citation
+    assert f'\ndate-released: "{released[0][1]}"\n' in citation

@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 
 from cceclust import progress
-from cceclust.progress import showing_progress
+from cceclust.progress import show_phases, showing_progress
+from cceclust.training.progress import Progress
 
 
 def work(**settings: object) -> str:
@@ -40,3 +41,16 @@ def test_hidden_work_is_silent_everywhere(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     assert work(hidden=True) == ""
     assert work(hidden=True, terminal=True) == ""
+
+
+def test_each_phase_has_its_own_count() -> None:
+    with showing_progress(hidden=True) as bar:
+        show = show_phases(bar)
+        show(Progress("Measuring", 50, 50))
+        show(Progress("Choosing"))
+        (task,) = bar.tasks
+        assert (task.description, task.completed, task.total) == ("Choosing", 0, None)
+        show(Progress("Training", 2, 8, "loss 0.5"))
+        (task,) = bar.tasks
+        assert (task.description, task.completed, task.total) == ("Training", 2, 8)
+        assert task.fields["detail"] == "loss 0.5"

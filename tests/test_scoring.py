@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from cceclust import clustering_accuracy, match_clusters, score_clusters
+from cceclust import clustering_accuracy, match_clusters, score_clusters, scoring
 from cceclust.errors import InputError
-from cceclust.scoring import score_without_labels, worst_confusions
+from cceclust.scoring import matched_cells, score_without_labels, worst_confusions
 
 labelled_rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
@@ -169,3 +170,31 @@ def test_known_figures_are_kept():
 def test_probabilities_of_other_rows_are_refused():
     with pytest.raises(InputError, match=r"probabilities have shape \(3, 2\)"):
         score_without_labels([0, 1], probabilities=np.full((3, 2), 0.5))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 100), st.integers(0, 2**32 - 1))
+def test_matching_is_as_good_as_that_of_scipy(n_classes, n_clusters, highest, seed):
+    counts = np.random.default_rng(seed).integers(0, highest + 1, (n_classes, n_clusters))
+    rows, columns = matched_cells(counts)
+    assert len(set(columns.tolist())) == len(rows) == min(counts.shape)
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    assert counts[rows, columns].sum() == counts[linear_sum_assignment(counts, maximize=True)].sum()
+
+
+def test_many_clusters_are_matched_by_scipy(monkeypatch):
+    counts = np.random.default_rng(0).integers(0, 100, (20, 30))
+    best = counts[matched_cells(counts)].sum()
+    monkeypatch.setattr(scoring, "MOST_MATCHED_HERE", 10)
+    monkeypatch.setattr(scoring, "cheapest_columns", None)
+    assert counts[matched_cells(counts)].sum() == best
+
+
+def test_silhouette_is_that_of_scikit_learn(monkeypatch):
+    # Several blocks, points far from the origin, and a row that is alone in its cluster.
+    monkeypatch.setattr(scoring, "SILHOUETTE_BLOCK", 30)
+    generator = np.random.default_rng(0)
+    points, labels = (generator.normal(size=(100, 3)) + 1000).astype(np.float32), generator.integers(0, 4, 100)
+    points[labels == 1] += 5
+    labels[0] = 9
+    found = score_without_labels(labels, sample=np.arange(100), sample_features=points).silhouette
+    assert found == pytest.approx(silhouette_score(points.astype(np.float64), labels), abs=1e-6)

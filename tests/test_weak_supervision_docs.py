@@ -1,4 +1,4 @@
-"""The Python code in docs/weak-supervision.md runs as it stands, and the options it lists exist."""
+"""The options that docs/weak-supervision.md lists exist."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,6 @@ from cceclust.cli.main import run
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/weak-supervision.md").read_text("utf-8")
-
-
-def test_example_runs(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    exec(compile(code, "docs/weak-supervision.md", "exec"), {})
-    share = float(capsys.readouterr().out.split()[0])
-    assert share > 0.85
 
 
 def test_options_exist(capsys):

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,32 +131,95 @@ def forge_table(path: Path, generator: random.Random) -> None:
     path.write_text("\n".join(",".join(line) for line in lines), errors="surrogateescape")
 
 
+def forge_sparse(path: Path, generator: random.Random) -> None:
+    """Change the parts, the shape or the format of a sparse matrix of AnnData, or its observations."""
+    with h5py.File(path, "r+") as file:
+        for _ in range(generator.choice((1, 1, 2, 3))):
+            name = generator.choice(
+                ["X/data", "X/indices", "X/indptr", "obs/_index", "obs/kind/codes", "obs/kind/categories"]
+            )
+            how = generator.random()
+            if how < 0.2:
+                name, attribute = generator.choice(
+                    [("X", "shape"), ("X", "encoding-type"), ("obs", "_index"), ("obs", "column-order")]
+                )
+                data = value(generator)
+                file[name].attrs[attribute] = data if isinstance(data, str | float) else json.dumps(data)
+            elif how < 0.4:
+                file["X"].attrs["shape"] = generator.choice(
+                    [(ROWS, 3), (3, 5), (10**9, 5), (ROWS, 10**12), (0, 0), (-1, 5)]
+                )
+            elif how < 0.6 and name in file:
+                stored = file[name]
+                if stored.dtype.kind in "if" and stored.ndim == 1 and len(stored):
+                    stored[generator.randrange(len(stored))] = generator.choice([-1, 127, 0])
+            else:
+                data = array(generator)
+                del file[name]
+                kind = h5py.string_dtype() if data.dtype == object else data.dtype
+                file.create_dataset(name, data=data, dtype=kind)
+
+
+def forge_arrow(path: Path, generator: random.Random) -> None:
+    """Write a table with columns of other types, names and lengths of lists."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    n_rows = generator.choice([0, 1, ROWS])
+    makers = [
+        lambda: np.full(n_rows, generator.choice([0.0, np.nan, np.inf, 1e300])),
+        lambda: [generator.choice([None, 1, 2**62]) for _ in range(n_rows)],
+        lambda: [generator.choice([None, *TEXTS]) for _ in range(n_rows)],
+        lambda: pa.array([generator.choice([None, *TEXTS]) for _ in range(n_rows)], pa.string()).dictionary_encode(),
+        lambda: [[1.0] * generator.choice([2, 2, 3]) for _ in range(n_rows)],
+        lambda: [{"a": 1} for _ in range(n_rows)],
+        lambda: [b"bytes" for _ in range(n_rows)],
+        lambda: pa.nulls(n_rows),
+        lambda: pa.array(range(n_rows), pa.timestamp("us")),
+    ]
+    names = [
+        generator.choice(["id", "label", "path", "x", "y", "", *TEXTS]) for _ in range(generator.choice([0, 1, 2, 4]))
+    ]
+    table = pa.table([pa.array(generator.choice(makers)()) for _ in names], names=names)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, path)
+
+
 def case(generator: random.Random, folder: Path) -> str:
     """Forge one file and give it to a command that reads such files."""
-    for name in ("features.h5", "clusters.h5", "model.safetensors", "clusters.csv"):
+    forgers: dict[str, Callable[[Path, random.Random], None]] = {
+        "features.h5": forge_hdf5,
+        "clusters.h5": forge_hdf5,
+        "model.safetensors": forge_model,
+        "clusters.csv": forge_table,
+        "table.csv": forge_table,
+        "table.parquet": forge_arrow,
+        "table.feather": forge_arrow,
+        "sparse.h5ad": forge_sparse,
+    }
+    for name in forgers:
         (folder / name).write_bytes(samples()[name])
     shutil.copy(folder / "model.safetensors", folder / "clusters.model.safetensors")
-    name, forge = generator.choice(
-        [
-            ("features.h5", forge_hdf5),
-            ("clusters.h5", forge_hdf5),
-            ("model.safetensors", forge_model),
-            ("clusters.csv", forge_table),
-        ]
-    )
-    forge(folder / name, generator)
+    name = generator.choice(list(forgers))
+    forgers[name](folder / name, generator)
     commands: dict[str, list[list[Any]]] = {
         "features.h5": [["info"], ["score"], ["predict", folder / "model.safetensors"], ["neighbors", "-n", "2", "-f"]],
         "clusters.h5": [["info"], ["score"], ["score", "--json"], ["report", "-f", "-o", folder / "report.html"]],
         "model.safetensors": [["info"], ["predict"]],
         "clusters.csv": [["score"], ["info"]],
+        "table.csv": [["info"], ["score"], ["predict", folder / "model.safetensors"]],
+        "table.parquet": [["info"], ["score"], ["predict", folder / "model.safetensors", "--keep", "x"]],
+        "table.feather": [["info"], ["score"], ["predict", folder / "model.safetensors", "--id", "x"]],
+        "sparse.h5ad": [["info"], ["predict", folder / "model.safetensors", "--write-obs"], ["score"]],
     }
     arguments = generator.choice(commands[name])
     last = [folder / name]
     if arguments == ["predict"]:
         last = [folder / name, folder / "features.h5", "-o", folder / "new.h5"]
     elif arguments[0] == "predict":
-        last = [folder / name, "-o", folder / "new.h5"]
+        last = [folder / name, "-o", folder / generator.choice(["new.h5", "new.csv", "new.parquet"])]
     return command(*arguments, *last)
 
 

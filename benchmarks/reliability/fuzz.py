@@ -60,10 +60,12 @@ def read_images(path: Path) -> None:
 
 
 def read_rows(path: Path) -> None:
-    """Open features and read all rows."""
-    with open_features(path) as features:
-        for _, _rows in features.blocks():
-            pass
+    """Open features and read all rows, of every matrix in an AnnData file."""
+    datasets = ("X", "layers/columns") if path.suffix == ".h5ad" else (None,)
+    for dataset in datasets:
+        with open_features(path, dataset=dataset) as features:
+            for _, _rows in features.blocks():
+                pass
 
 
 def case(generator: random.Random, folder: Path) -> str:

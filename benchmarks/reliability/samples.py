@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import h5py
 import numpy as np
+from scipy import sparse
 
 from cceclust.cli.main import run
 from cceclust.files import Clusters, Model, write_clusters, write_features, write_model
@@ -50,8 +52,49 @@ def samples() -> dict[str, bytes]:
     np.savez(folder / "features.npz", features=features, labels=labels)
     np.savez_compressed(folder / "compressed.npz", features=features, labels=labels)
     (folder / "labels.txt").write_text("\n".join(map(str, labels)))
+    write_tables(folder, features, labels)
+    write_sparse(folder, features, labels)
     write_images(folder, generator)
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def write_tables(folder: Path, features: np.ndarray, labels: np.ndarray) -> None:
+    """Write features as tables with names, labels and a column of text."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    columns = {
+        "id": [f"row {row}" for row in range(ROWS)],
+        **{f"x{number}": column for number, column in enumerate(features.T)},
+        "label": labels,
+        "path": pa.array([f"images/{row % 3}.png" for row in range(ROWS)]).dictionary_encode(),
+    }
+    table = pa.table(columns)
+    lines = [",".join(columns), *(",".join(map(str, row.values())) for row in table.to_pylist())]
+    (folder / "table.csv").write_text("\n".join(lines))
+    (folder / "table.tsv").write_text("\n".join(lines).replace(",", "\t"))
+    parquet.write_table(table, folder / "table.parquet", row_group_size=25)
+    parquet.write_table(pa.table({"id": columns["id"], "vector": features.tolist()}), folder / "lists.parquet")
+    feather.write_feather(table, folder / "table.feather", compression="zstd")
+    with pa.OSFile(str(folder / "stream.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table, max_chunksize=15)
+
+
+def write_sparse(folder: Path, features: np.ndarray, labels: np.ndarray) -> None:
+    """Write features as sparse matrices, of SciPy and of AnnData."""
+    matrix = sparse.csr_matrix(np.where(features > 0, features, 0))
+    sparse.save_npz(folder / "sparse.npz", matrix)
+    sparse.save_npz(folder / "pairs.npz", matrix.tocoo(), compressed=False)
+    with h5py.File(folder / "sparse.h5ad", "w") as file:
+        for name, kind, stored in (("X", "csr", matrix), ("layers/columns", "csc", matrix.tocsc())):
+            group = file.create_group(name)
+            group.attrs.update({"encoding-type": f"{kind}_matrix", "encoding-version": "0.1.0", "shape": stored.shape})
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(stored, part)
+        file["obs/_index"] = [f"cell {row}" for row in range(ROWS)]
+        file["obs/kind/categories"] = ["a", "b", "c"]
+        file["obs/kind/codes"] = labels.astype(np.int8)
+        file["obs"].attrs.update({"_index": "_index", "column-order": np.array(["kind"], h5py.string_dtype())})
 
 
 def write_images(folder: Path, generator: np.random.Generator) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "INTERRUPTED",
     "Stopped",
     "advising",
+    "messages",
     "print_error",
     "print_json",
     "print_misuse",

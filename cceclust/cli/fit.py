@@ -10,22 +10,28 @@ import typer
 
 from cceclust.cli.console import print_json, task_progress
 from cceclust.cli.options import (
+    INPUT_PANEL,
     LARGEST_COUNT,
     LARGEST_SEED,
     OUTPUT_PANEL,
     DatasetOption,
-    FeaturesArgument,
+    FeaturesArguments,
     ForceOption,
     FullPathsOption,
+    IdOption,
     JsonOption,
+    KeepOption,
     LabelsDatasetOption,
     MemoryOption,
     QuietOption,
+    WriteObsOption,
+    check_output,
 )
 from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
 from cceclust.errors import InputError
 from cceclust.presets import PAPER_FEATURES
+from cceclust.progress import show_phases
 
 METHOD_PANEL = "Method"
 METHOD_NAMES = ("cce", "cce-pgd", "migd", "sela", "miadm", "kmeans")
@@ -141,7 +147,7 @@ def list_settings(texts: list[str] | None) -> list[str] | None:
 
 
 def fit(
-    features: FeaturesArgument,
+    features: FeaturesArguments,
     k: Annotated[
         Any,
         method_option(
@@ -204,8 +210,8 @@ def fit(
         str | None,
         method_option(
             metavar="FILE|NAME",
-            help="Labels of some rows: a .csv with [cyan]row[/] or [cyan]path[/] and [cyan]label[/], a file with one "
-            "label per row (-1: unknown), or the name of a dataset in FEATURES. [dim]\\[default: none][/]",
+            help="Labels of some rows: a .csv with [cyan]row[/], [cyan]name[/] or [cyan]path[/] and [cyan]label[/], a "
+            "file with one label per row (-1: unknown), or a dataset in FEATURES. [dim]\\[default: none][/]",
         ),
     ] = None,
     soft_labels: Annotated[
@@ -228,14 +234,27 @@ def fit(
     ] = None,
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
+    names_dataset: IdOption = None,
+    keep: KeepOption = None,
     memory: MemoryOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Have the workers of a Dask scheduler, e.g. [cyan]tcp://10.0.0.1:8786[/], read the files and write "
+            "the clusters. [dim]\\[default: this machine][/]",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="Clusters to write: .h5, .csv or .npy. [dim]\\[default: FEATURES.clusters.h5][/]",
+            help="Clusters to write: .h5, .csv, .parquet or .npy; - for a .csv on stdout. "
+            "[dim]\\[default: FEATURES.clusters.h5, beside each file][/]",
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
@@ -251,6 +270,7 @@ def fit(
         bool,
         typer.Option("--report", help="Also write FEATURES.report.html, to look at.", rich_help_panel=OUTPUT_PANEL),
     ] = False,
+    write_obs: WriteObsOption = False,
     full_paths: FullPathsOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -265,16 +285,29 @@ def fit(
     With --labels or --soft-labels, clusters take the names of the classes;
     clusters beyond the classes stay unnamed.
     """
-    from cceclust.files.reading import refuse_what_is_no_file
+    from cceclust.files.features import existing_files
 
+    check_output(features, out, as_json=as_json)
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give labels or soft labels, not both", param_hint="--soft-labels")
     has_labels = labels is not None or soft_labels is not None
     if has_labels and k is not None and not isinstance(k, int):
         raise typer.BadParameter("labels need a number of clusters, or none for one per class", param_hint="--k")
-    refuse_what_is_no_file(features)
+    if cluster is not None:
+        unfit = {
+            "--labels": labels,
+            "--soft-labels": soft_labels,
+            "--out": out,
+            "--report": report,
+            "--write-obs": write_obs,
+        }
+        for option, value in unfit.items():
+            if value:
+                raise typer.BadParameter("cannot be used with --cluster", param_hint=option)
+    existing_files(features)
     # Checked above is what needs nothing that takes long to load.
     from cceclust.clustering import fit_file
+    from cceclust.sharding import fit_shards
 
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
@@ -285,35 +318,39 @@ def fit(
         has_labels=has_labels,
         n_clusters=n_clusters,
     )
+    common: dict[str, Any] = {
+        "method": method,
+        "model": model,
+        "force": force,
+        "full_paths": full_paths,
+        "dataset": dataset,
+        "labels_dataset": labels_dataset,
+        "names_dataset": names_dataset,
+        "keep": keep or [],
+        "memory": memory,
+        "random_state": seed,
+        **parameters,
+    }
     with task_progress(quiet=quiet or as_json) as bar:
-        task = bar.add_task("Clustering", total=None, detail="")
-
-        def on_epoch(done: Any) -> None:
-            bar.update(task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}")
-
-        clusters, written = fit_file(
-            features,
-            n_clusters,
-            method=method,
-            out=out,
-            model=model,
-            report=report,
-            force=force,
-            full_paths=full_paths,
-            dataset=dataset,
-            labels_dataset=labels_dataset,
-            labels=labels,
-            soft_labels=soft_labels,
-            memory=memory,
-            on_epoch=on_epoch,
-            random_state=seed,
-            **parameters,
-        )
+        common["on_progress"] = show_phases(bar)
+        if cluster is not None:
+            clusters, written = fit_shards(features, n_clusters, cluster=cluster, **common)
+        else:
+            clusters, written = fit_file(
+                features,
+                n_clusters,
+                out=out,
+                report=report,
+                write_obs=write_obs,
+                labels=labels,
+                soft_labels=soft_labels,
+                **common,
+            )
     summary = summarize(clusters, written)
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_summary(summary)
+        print_summary(summary, to_stderr=out == Path("-"))
 
 
 def chosen_parameters(

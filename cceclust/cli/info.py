@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cceclust.cli.console import print_json, results
-from cceclust.cli.options import DatasetOption, JsonOption, LabelsDatasetOption
+from cceclust.cli.options import DatasetOption, IdOption, JsonOption, KeepOption, LabelsDatasetOption
 
 if TYPE_CHECKING:
     from cceclust.files.description import FileDescription
@@ -20,6 +20,8 @@ def info(
     ],
     dataset: DatasetOption = None,
     labels_dataset: LabelsDatasetOption = None,
+    names_dataset: IdOption = None,
+    keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a file holds: shape, type, labels, provenance, and problems.
@@ -28,7 +30,9 @@ def info(
     """
     from cceclust.files.description import describe
 
-    description = describe(file, dataset=dataset, labels_dataset=labels_dataset)
+    description = describe(
+        file, dataset=dataset, labels_dataset=labels_dataset, names_dataset=names_dataset, keep=keep or []
+    )
     if as_json:
         print_json(description)
     else:

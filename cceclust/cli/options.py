@@ -17,19 +17,24 @@ __all__ = [
     "OUTPUT_PANEL",
     "DatasetOption",
     "FeaturesArgument",
+    "FeaturesArguments",
     "ForceOption",
     "FullPathsOption",
+    "IdOption",
     "ImageDatasetOption",
     "ImageLabelsOption",
     "ImagesArgument",
     "JsonOption",
+    "KeepOption",
     "LabelsDatasetOption",
     "LimitOption",
     "MemoryOption",
     "QuietOption",
     "SplitOption",
+    "WriteObsOption",
     "check_above_zero",
     "check_not_negative",
+    "check_output",
 ]
 
 INPUT_PANEL = "Input"
@@ -45,7 +50,8 @@ DatasetOption = Annotated[
     str | None,
     typer.Option(
         "--dataset",
-        help="Name of the array inside the file, e.g. [cyan]obsm/X_pca[/]; by default 'features' or the only 2-D one.",
+        help="Name of the array inside the file, e.g. [cyan]obsm/X_pca[/], or of columns, e.g. [cyan]x,y,z[/]; by "
+        "default 'features', the only 2-D one, or all columns.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]
@@ -53,7 +59,8 @@ LabelsDatasetOption = Annotated[
     str | None,
     typer.Option(
         "--labels-dataset",
-        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if there.",
+        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if there, in "
+        "tables also 'label' or 'class'.",
         rich_help_panel=INPUT_PANEL,
     ),
 ]
@@ -82,6 +89,14 @@ def check_not_negative(value: Any) -> Any:
     return value
 
 
+def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> None:
+    """Refuse output that has no place to go."""
+    if Path("-") in features and out is None:
+        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
+    if out == Path("-") and as_json:
+        raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
+
+
 MemoryOption = Annotated[
     Any,
     typer.Option(
@@ -92,9 +107,43 @@ MemoryOption = Annotated[
         rich_help_panel=INPUT_PANEL,
     ),
 ]
+IdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="NAME",
+        help="Column or dataset of row names. [dim]\\[default: id, name, an index, if there][/]",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        metavar="NAME",
+        help="Column or dataset to copy to the clusters; no feature. May be repeated.",
+        rich_help_panel=INPUT_PANEL,
+    ),
+]
+WriteObsOption = Annotated[
+    bool,
+    typer.Option(
+        "--write-obs",
+        help="Also write obs/cce and obs/cce_confidence into the .h5ad file itself.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 FeaturesArgument = Annotated[
     Path,
     typer.Argument(help="Features: .h5, .hdf5, .h5ad, .npy, .npz or .safetensors.", metavar="FEATURES"),
+]
+FeaturesArguments = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Features: .h5, .h5ad, .npy, .npz, .safetensors, .csv, .tsv, .parquet, .arrow or .feather; several files, "
+        "a folder or a 'pattern*.h5' are one matrix; - reads a .csv from stdin.",
+        metavar="FEATURES",
+    ),
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", "-f", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)

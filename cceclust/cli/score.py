@@ -184,7 +184,7 @@ def label_free_table(scores: LabelFreeScores) -> Table:
     table = plain_table()
     figures = {
         "modularity on the neighbour graph": scores.modularity,
-        "loss": scores.loss,
+        "training loss (no measure of quality)": scores.loss,
         "mean confidence": scores.mean_confidence,
         "entropy of the sizes (1 = all equal)": scores.size_entropy,
         "silhouette of a sample (−1 to 1)": scores.silhouette,

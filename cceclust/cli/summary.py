@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cceclust.cli.console import results
+from cceclust.cli.console import messages, results
 from cceclust.errors import ClusteringWarning, InputError
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
 
     from cceclust.scoring import label_accuracy, score_clusters
 
-    assert clusters.probabilities is not None
     against_labels = None
     if clusters.true_labels is not None:
         try:
@@ -63,13 +62,19 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         except InputError as error:
             # The clusters are valid without these scores.
             warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
-    n_clusters, table = clusters.probabilities.shape[1], clusters.k_search
+    table = clusters.k_search
+    if clusters.probabilities is None:
+        # They are where workers wrote them.
+        n_clusters, confidence = clusters.parameters["n_clusters"], clusters.diagnostics["mean_confidence"]
+    else:
+        n_clusters = clusters.probabilities.shape[1]
+        confidence = float(clusters.probabilities.max(axis=1).mean(dtype=np.float64))
     return Summary(
         n_samples=len(clusters.labels),
         n_clusters=n_clusters,
         classes=clusters.parameters.get("classes"),
         sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
-        mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
+        mean_confidence=confidence,
         loss=clusters.diagnostics.get("loss"),
         restart_losses=None if clusters.losses is None else clusters.losses.tolist(),
         diagnostics=clusters.diagnostics,
@@ -80,15 +85,15 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
     )
 
 
-def print_summary(summary: Summary) -> None:
-    """Print a summary for people."""
-    console = results()
+def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
+    """Print a summary for people; to stderr if the clusters themselves go to stdout."""
+    console = messages() if to_stderr else results()
     plural = "" if summary.n_clusters == 1 else "s"
     console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} cluster{plural}[/]")
     if summary.k_scores:
         console.print(k_chart(summary.k_scores, summary.n_clusters), markup=False, soft_wrap=True)
     how_many = summary.diagnostics.get("number_of_clusters")
-    # If no clusters were found, the warnings below already say so.
+    # If no clusters were found, a warning has said so.
     if how_many is not None and how_many not in summary.diagnostics.get("warnings", []):
         console.print(f"Chosen: {how_many}", markup=False, soft_wrap=True)
     console.print(size_table(summary.sizes, summary.classes))
@@ -96,7 +101,7 @@ def print_summary(summary: Summary) -> None:
     if summary.diagnostics.get("candidates"):
         console.print(f"Modularity       {judged_text(summary.diagnostics)}", soft_wrap=True, markup=False)
     elif summary.restart_losses and summary.loss is not None:
-        console.print(f"Loss             {summary.loss:.4f}, {restarts_text(summary)}", soft_wrap=True)
+        console.print(f"Restarts         {restarts_text(summary.loss, summary)}", soft_wrap=True)
     if summary.diagnostics.get("columns_scaled"):
         console.print(
             "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
@@ -115,8 +120,6 @@ def print_summary(summary: Summary) -> None:
             f"[dim]({labels_text(summary)})[/]",
             soft_wrap=True,
         )
-    for problem in summary.diagnostics.get("warnings", []):
-        console.print(f"Doubtful: {problem}", style="yellow", markup=False, soft_wrap=True)
     for path in summary.files:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
 
@@ -170,17 +173,15 @@ def judged_text(diagnostics: dict[str, Any]) -> str:
     return f"{text}; {agreeing} of the other {others} found the same clusters"
 
 
-def restarts_text(summary: Summary) -> str:
-    """Describe how the restarts compare."""
+def restarts_text(loss: float, summary: Summary) -> str:
+    """Describe how the restarts compare, and that their loss is no measure of quality."""
     assert summary.restart_losses is not None
     count = len(summary.restart_losses)
     if count == 1:
-        return "one restart"
-    text = f"lowest of {count} restarts (highest {max(summary.restart_losses):.4f})"
-    agreement, agreeing = (summary.diagnostics.get(name) for name in ("restart_agreement", "agreeing_restarts"))
-    if agreement is None or agreeing is None:
-        return text
-    return f"{text}; {agreeing} of {count} agree with it, mean pairwise ARI {agreement:.2f}"
+        return f"one; its training loss of {loss:.4f} says nothing about quality"
+    text = f"the one of {count} with the lowest training loss ({loss:.4f}, up to {max(summary.restart_losses):.4f})"
+    agreeing = summary.diagnostics.get("agreeing_restarts")
+    return text if agreeing is None else f"{text}; {agreeing - 1} of the other {count - 1} found the same clusters"
 
 
 def size_table(sizes: list[int], names: list[Any] | None = None) -> Table:

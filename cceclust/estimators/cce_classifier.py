@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
 from cceclust.files import Model
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective, SelfLabeling
+from cceclust.training.progress import OnProgress
 from cceclust.training.rows import Rows
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights, check_count, check_positive
@@ -78,8 +79,9 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
     classes_ : ndarray of shape (n_classes + n_extra_clusters,)
         Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
         numbers, or "extra 1", "extra 2", … where labels are strings.
-    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, restart_agreement_, n_agreeing_, \
-weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, feature_names_in_
+    coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, best_restart_, restart_agreement_, n_agreeing_, \
+weight_decay_, n_components_, n_trained_rows_, columns_scaled_, outlier_score_, n_iter_, converged_, problems_, \
+n_features_in_, feature_names_in_
         As in :class:`cceclust.CCEClusterer`.
 
     References
@@ -163,7 +165,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         y: Any,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
-        on_epoch: Callable[[EpochReport], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Self:
         """Fit to labelled and unlabelled rows.
 
@@ -180,8 +182,9 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             Weight of each row.
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, as in :meth:`cceclust.CCEClusterer.fit`.
-        on_epoch : callable, optional
-            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+        on_progress : callable, optional
+            Called with a :class:`cceclust.training.progress.Progress` from time to time: the phase of the fit, and how
+            much of it is done.
 
         Returns
         -------
@@ -196,7 +199,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         supervision, classes = self._supervision(
             given.with_weight_in_every_class(weights), rows, self_labeling=self_labeling
         )
-        with epoch_progress(on_epoch, self.verbose) as report:
+        with fit_progress(on_progress, self.verbose) as report:
             fit = fit_heads(
                 rows,
                 FitSettings.of(self, len(classes)),
@@ -205,7 +208,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
                 seed=draw_seed(self.random_state),
                 neighbors=neighbors,
                 supervision=supervision,
-                on_epoch=report,
+                on_progress=report,
             )
         self._keep(fit)
         self.classes_ = classes
@@ -279,8 +282,7 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, how much the second one's logit exceeds the first's.
         """
-        logits = self._logits(X)
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+        return self._from_logits(X, decisions)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -294,8 +296,8 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
         -------
         ndarray of shape (n_samples,)
         """
-        codes = self._logits(X).argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        check_is_fitted(self)
+        return self._from_logits(X, partial(likeliest_of, self.classes_))
 
     def _refuse_no_labels(self, X: Any, *, reset: bool) -> None:
         """Raise as scikit-learn does where there are no labels."""
@@ -336,3 +338,13 @@ weight_decay_, n_components_, n_iter_, converged_, problems_, n_features_in_, fe
             weight=self.label_weight if self_labeling else 1.0,
         )
         return supervision, labels.classes
+
+
+def decisions(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits, or for two classes how much the second one exceeds the first."""
+    return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+
+def likeliest_of(classes: NDArray[Any], logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the class with the largest logit of each row."""
+    return np.asarray(classes[logits.argmax(axis=1)])

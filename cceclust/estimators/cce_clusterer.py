@@ -58,7 +58,7 @@ class CCEClusterer(SoftmaxClusterer):
     n_neighbors : int or "auto", default="auto"
         Number of nearest neighbours of each row. One of them, drawn at random each time, shares its pseudo-label: the
         label is found for the mean of their two predictions and used for both. 0 uses none. "auto" uses 10 for dense
-        data in memory of a size for which the graph is both useful and affordable.
+        data of a size for which the graph is both useful and affordable.
     neighbor_weight : float, default=1.0
         Weight of the neighbour, relative to a weight of 1 for the row itself.
     init : {"auto", "random", "k-means", "graph"}, default="auto"
@@ -70,11 +70,11 @@ class CCEClusterer(SoftmaxClusterer):
         `n_init` heads that differ only in their random numbers, and the graph chooses among them.
     n_components : int or "auto", default="auto"
         Train on this many leading principal components of the features; 0 trains on the features themselves. "auto"
-        takes 256 (or twice the number of clusters) for dense standardised data in memory with at least four times as
+        takes 256 (or twice the number of clusters) for dense standardised data with at least four times as
         many features: the clusters are as good, and training is several times faster. `coef_` is always for the
         features, and `partial_fit` always trains on them.
     n_init : int, default=6
-        Number of heads that are trained.
+        Number of heads that are trained; with 100 clusters and more, only those of them that start from the graph.
     max_epochs : int or "auto", default="auto"
         Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 4 epochs.
     tol : float, default=1e-4
@@ -95,7 +95,7 @@ class CCEClusterer(SoftmaxClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row.
+        The cluster of each row; a Dask array after a fit of one, or of a Dask data frame.
     n_clusters_ : int
         Number of clusters.
     k_scores_ : dict or None
@@ -103,7 +103,7 @@ class CCEClusterer(SoftmaxClusterer):
     k_search_ : KSearch or None
         All results of the search for the number of clusters; None if a number was given.
     probabilities_ : ndarray of shape (n_samples, n_clusters)
-        The probability of each cluster for each row, in float32.
+        The probability of each cluster for each row, in float32; lazy like `labels_`.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The mean of the rows of each cluster, weighted like the rows; that of all rows for an empty cluster. Rows far
         from all others, which take no part in the fit, do not count.
@@ -120,7 +120,7 @@ class CCEClusterer(SoftmaxClusterer):
         The modularity of every candidate by its name.
     outlier_score_ : ndarray of shape (n_samples,) or None
         How much farther each row is from its neighbours than they are from theirs: about 1 for most rows. None for
-        sparse rows, for files larger than memory, and where the fit needed no neighbours.
+        sparse rows, where a sample of rows was trained on, and where the fit needed no neighbours.
     columns_scaled_ : bool
         Whether each column was divided by its own standard deviation.
     loss_ : float
@@ -140,6 +140,8 @@ class CCEClusterer(SoftmaxClusterer):
         none.
     weight_decay_ : float
         The weight decay that was used.
+    n_trained_rows_ : int
+        Number of rows that were trained on: all, or a random sample of very many that are not in memory.
     n_components_ : int
         Number of components that were trained on; the number of features if none.
     n_iter_ : int

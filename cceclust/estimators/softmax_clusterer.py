@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,14 +14,16 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, epoch_progress, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
 from cceclust.files import Model
-from cceclust.training.candidates import HeadPlan, modularity_of_rows
+from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows, rows_to_judge
 from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.engine import EpochReport
 from cceclust.training.fit import fit_heads
+from cceclust.training.logits import likeliest, unchanged
 from cceclust.training.objectives import Objective
+from cceclust.training.progress import OnProgress
 from cceclust.training.robustness import scaled_columns
+from cceclust.training.rows import DistantRows, in_memory
 from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
 
@@ -55,15 +57,15 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         neighbors: ArrayLike | Any = None,
-        on_epoch: Callable[[EpochReport], None] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Self:
         """Cluster the rows of X.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or Rows
-            Features. float32 and float64 are used as they are, without a copy. A
-            :class:`cceclust.training.rows.FileRows` need not fit into memory.
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features), or Rows
+            Features. float32 and float64 are used as they are, without a copy. Dask arrays and data frames, and
+            :class:`cceclust.training.rows.FileRows`, need not fit into memory.
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional
@@ -71,8 +73,9 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         neighbors : array-like of shape (n_samples, k) or sparse matrix of shape (n_samples, n_samples), optional
             Nearest neighbours of each row, from :func:`cceclust.nearest_neighbors` or
             :func:`sklearn.neighbors.kneighbors_graph`; then no search is made. MIGD cannot use them.
-        on_epoch : callable, optional
-            Called with an :class:`cceclust.training.engine.EpochReport` after each epoch.
+        on_progress : callable, optional
+            Called with a :class:`cceclust.training.progress.Progress` from time to time: the phase of the fit, and how
+            much of it is done.
 
         Returns
         -------
@@ -82,7 +85,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         settings = self._check_parameters()
         if neighbors is not None and not hasattr(self, "n_neighbors"):
             raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
-        with epoch_progress(on_epoch, self.verbose) as report:
+        with fit_progress(on_progress, self.verbose) as report:
             fit = fit_heads(
                 rows,
                 settings,
@@ -90,9 +93,10 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
                 seed=draw_seed(self.random_state),
                 neighbors=neighbors,
-                on_epoch=report,
+                on_progress=report,
             )
         self._keep(fit)
+        self._keep_choice(fit.choice)
         self._keep_prediction(fit.prediction)
         self.k_search_ = fit.search
         self.k_scores_ = None if fit.search is None else fit.search.score_of
@@ -129,8 +133,19 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         pieces = self._pieces_so_far(rows, settings, sample_weight=weights)
         best = pieces.train_on(rows, settings, self._make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
+        self._keep_choice(None)
         self._keep_prediction(predict_rows(self.coef_, self.intercept_, rows, sample_weight=weights))
         return self
+
+    def _keep_choice(self, choice: Choice | None) -> None:
+        """Set what the graph said of the candidates, if it decided."""
+        self.candidates_: dict[str, float] | None = None
+        self.modularity_: float | None = None
+        self.chosen_: str | None = None
+        if choice is not None:
+            self.candidates_ = choice.scores
+            self.modularity_ = float(choice.modularities[choice.best])
+            self.chosen_ = choice.names[choice.best]
 
     def _keep_prediction(self, prediction: Prediction) -> None:
         """Set the attributes that describe the clusters of the rows."""
@@ -151,40 +166,40 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
         """
-        return self._logits(X)
+        return self._from_logits(X, unchanged)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the cluster of each row.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or a lazy Dask array
         """
-        return np.asarray(self._logits(X).argmax(axis=1), np.int64)
+        return self._from_logits(X, likeliest)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the probability of each cluster for each row, as features for the next step of a pipeline.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
         """
         return self.predict_proba(X)
 
@@ -196,7 +211,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
         y : Ignored
             Present for scikit-learn's interface.
@@ -209,8 +224,12 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         check_is_fitted(self)
         rows = self._as_rows(X, reset=False)
-        labels = predict_rows(self.coef_, self.intercept_, rows).labels
         weights = as_relative_weights(sample_weight, rows.shape[0], rows.dtype)
+        if isinstance(rows, DistantRows):
+            # Only the rows that are judged are brought here.
+            judged = rows_to_judge(rows, weights)
+            rows, weights = in_memory(rows.take(judged)), weights[judged]
+        labels = predict_rows(self.coef_, self.intercept_, rows).labels
         if self._columns is not None:
             rows = scaled_columns(rows, self._columns)
         return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)

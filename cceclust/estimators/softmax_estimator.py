@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cceclust.errors import ClusteringWarning, InputError
 from cceclust.estimators.model_files import SavedAsModel
 from cceclust.files import Model
-from cceclust.progress import showing_progress
-from cceclust.training.engine import EpochReport
+from cceclust.progress import show_phases, showing_progress
 from cceclust.training.fit import Fit
 from cceclust.training.logits import all_logits, probabilities_of
 from cceclust.training.pieces import PieceTrainer
+from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "epoch_progress", "warn_of"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "fit_progress", "warn_of"]
 
 
 class SoftmaxEstimator(SavedAsModel, BaseEstimator):
@@ -38,20 +38,26 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Features.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters)
+        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
             Rows sum to 1.
         """
-        return probabilities_of(self._logits(X))
+        return self._from_logits(X, probabilities_of)
 
-    def _logits(self, X: Any) -> NDArray[Any]:
-        """Return the logits of each row."""
+    def _from_logits(self, X: Any, finish: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        """Return a function of the logits of all rows; of a Dask collection, as an array that is not yet computed."""
         check_is_fitted(self)
-        return all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False))
+        if is_dask(X):
+            from cceclust.dask import as_dask_array, lazy_results
+
+            self._check_columns(X, as_dask_array(X), reset=False)
+            lazy: NDArray[Any] = lazy_results(X, self.coef_, self.intercept_, finish)
+            return lazy
+        return finish(all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False)))
 
     def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
         """Check a piece of the data."""
@@ -70,12 +76,22 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
             self.n_features_in_ = X.shape[1]
             return X
+        if is_dask(X):
+            from cceclust.dask import DaskRows
+
+            lazy = DaskRows(X)
+            self._check_columns(X, lazy.array, reset=reset)
+            return lazy
         # Lists hold Python floats, so float64; arrays of whole numbers or float16 need no more than float32.
         dtype = getattr(X, "dtype", np.dtype(np.float64))
         is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
         types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
         checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
         return in_memory(checked)
+
+    def _check_columns(self, X: Any, array: Any, *, reset: bool) -> None:
+        """Check names and number of the columns of a Dask collection as scikit-learn does."""
+        validate_data(self, X._meta if hasattr(X, "columns") else array, skip_check_array=True, reset=reset)
 
     def _keep(self, fit: Fit) -> None:
         """Set the fitted attributes."""
@@ -87,13 +103,6 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         self.n_iter_ = fit.loss_curves.shape[1]
         self.converged_ = fit.converged
         self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
-        self.candidates_: dict[str, float] | None = None
-        self.modularity_: float | None = None
-        self.chosen_: str | None = None
-        if fit.choice is not None:
-            self.candidates_ = fit.choice.scores
-            self.modularity_ = float(fit.choice.modularities[fit.choice.best])
-            self.chosen_ = fit.choice.names[fit.choice.best]
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
         self.n_trained_rows_ = fit.n_trained_rows
         self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
@@ -123,7 +132,7 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         """Set the attributes that a piece of the data changes."""
         self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
         # What a fit said of all rows at once does not hold for the changed head.
-        self.candidates_ = self.modularity_ = self.chosen_ = self.outlier_score_ = None
+        self.outlier_score_ = None
         self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
         self.coef_, self.intercept_ = pieces.raw_head(best)
         self.losses_ = np.asarray(pieces.running_losses)
@@ -133,6 +142,11 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether X is an array or a data frame of Dask, without importing it."""
+    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def draw_seed(random_state: Any) -> int:
@@ -147,15 +161,10 @@ def warn_of(problems: list[str]) -> None:
 
 
 @contextmanager
-def epoch_progress(
-    on_epoch: Callable[[EpochReport], None] | None, verbose: int
-) -> Iterator[Callable[[EpochReport], None] | None]:
-    """Return what to call after each epoch: the given function, or one that shows the progress if `verbose`."""
-    if on_epoch is not None or not verbose:
-        yield on_epoch
+def fit_progress(on_progress: OnProgress | None, verbose: int) -> Iterator[OnProgress]:
+    """Return what to call during a fit: the given function, or one that shows the progress if `verbose`."""
+    if on_progress is not None or not verbose:
+        yield on_progress or silent
         return
-    with showing_progress(unit="epochs") as bar:
-        task = bar.add_task("Fitting", total=None, detail="")
-        yield lambda done: bar.update(
-            task, completed=done.epoch, total=done.max_epochs, detail=f"loss {done.losses.min():.4f}"
-        )
+    with showing_progress() as bar:
+        yield show_phases(bar)

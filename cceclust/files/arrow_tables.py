@@ -14,7 +14,7 @@ from cceclust.errors import FileContentError, MissingExtraError
 from cceclust.files.guarded_reading import let_a_child_read_first
 from cceclust.files.reading import refuse_bomb
 
-__all__ = ["import_pyarrow", "read_arrow_columns", "read_arrow_header", "write_parquet"]
+__all__ = ["import_pyarrow", "read_arrow_columns", "read_arrow_header", "write_parquet_columns"]
 
 BATCH_BYTES = 1 << 24
 ARROW_MAGIC = b"ARROW1"
@@ -161,7 +161,7 @@ def lists_as_matrix(path: Path, name: str, column: Any) -> NDArray[Any]:
     return np.concatenate(pieces).reshape(len(column), int(lengths[0]))
 
 
-def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+def write_parquet_columns(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns of numbers or text; equal columns make equal files."""
     pa = import_pyarrow("writing .parquet files")
     import pyarrow.parquet as pq

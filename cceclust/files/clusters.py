@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
+from cceclust.files.arrow_tables import import_pyarrow, write_parquet_columns
 from cceclust.files.atomic import replacing
 from cceclust.files.hdf5 import write_column, writing_hdf5
 from cceclust.files.provenance import check_classes, check_stamp, from_json, stamp, to_json
@@ -23,7 +26,11 @@ from cceclust.files.reading import by_ending
 from cceclust.files.stored import load_column, stored_file
 from cceclust.text import as_cell, without_folders
 
-__all__ = ["Clusters", "KTable", "clusters_writer", "read_clusters", "write_clusters"]
+__all__ = ["STDOUT", "Clusters", "KTable", "clusters_writer", "read_clusters", "write_clusters"]
+
+# A table on standard output.
+STDOUT = Path("-")
+KEPT = "kept/"
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,10 @@ class Clusters:
         The labels that came with the features; −1 or empty for rows whose label was used in the fit.
     paths : ndarray of shape (n_samples,), optional
         The source of each row, such as an image file.
+    names : ndarray of shape (n_samples,), optional
+        The name of each row.
+    kept : dict of str to ndarray of shape (n_samples,)
+        Columns of the features' file that were to be kept.
     outlier_scores : ndarray of shape (n_samples,), optional
         How much farther each row is from its nearest neighbours than they are from theirs; about 1 for most rows.
     loss_curves : ndarray of shape (n_restarts, n_epochs), optional
@@ -118,6 +129,7 @@ class Clusters:
     probabilities: NDArray[Any] | None = None
     true_labels: NDArray[Any] | None = None
     paths: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
     outlier_scores: NDArray[Any] | None = None
     loss_curves: NDArray[Any] | None = None
     losses: NDArray[Any] | None = None
@@ -126,12 +138,13 @@ class Clusters:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     model_id: str | None = None
+    kept: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 1:
             raise InputError(f"labels have shape {self.labels.shape}; expected one for each row")
-        for name in ("probabilities", "true_labels", "paths", "outlier_scores"):
-            column = getattr(self, name)
+        with_rows = ("probabilities", "true_labels", "paths", "names", "outlier_scores")
+        for name, column in [*((name, getattr(self, name)) for name in with_rows), *self.kept.items()]:
             if column is not None and column.shape[:1] != self.labels.shape:
                 n_values = column.shape[0] if column.ndim else "no column of"
                 raise InputError(f"{n_values} {name} for {len(self.labels)} labels; expected one for each row")
@@ -154,18 +167,18 @@ class Clusters:
         return stated if is_known else int(np.nanargmin(self.losses))
 
 
-ARRAYS = ("labels", "probabilities", "true_labels", "paths", "outlier_scores", "loss_curves", "losses")
+ARRAYS = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores", "loss_curves", "losses")
 K_ARRAYS = tuple(f"k_{field.name}" for field in fields(KTable))
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 
 
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False, full_paths: bool = False) -> None:
-    """Write a clustering as ``.h5`` (everything), ``.csv`` (a line for each row) or ``.npy`` (labels).
+    """Write a clustering as ``.h5`` (everything), ``.csv`` or ``.parquet`` (a line for each row) or ``.npy`` (labels).
 
     Parameters
     ----------
     path : str or Path
-        The file to write; its ending chooses the format.
+        The file to write; its ending chooses the format. ``-`` writes comma-separated values to standard output.
     clusters : Clusters
         What to write.
     force : bool
@@ -190,13 +203,22 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False,
     clusters = replace(clusters, diagnostics=diagnostics)
     if not full_paths:
         clusters = replace(clusters, **{name: without_folders(getattr(clusters, name)) for name in MAPPINGS})
+    if Path(path) == STDOUT:
+        write_lines(sys.stdout, clusters)
+        sys.stdout.flush()
+        return
     with replacing(path, force=force) as part:
         write(part, clusters)
 
 
 def clusters_writer(path: str | Path) -> Callable[[Path, Clusters], None]:
     """Return the function that writes a file of this name; call this before long work, to fail early."""
-    return by_ending(path, WRITERS, "write clusters to", InputError)
+    if Path(path) == STDOUT:
+        return write_csv
+    writer = by_ending(path, WRITERS, "write clusters to", InputError)
+    if writer is write_parquet:
+        import_pyarrow("writing .parquet files")
+    return writer
 
 
 def check_numbers(clusters: Clusters) -> None:
@@ -206,7 +228,9 @@ def check_numbers(clusters: Clusters) -> None:
     if clusters.probabilities is not None:
         check_probabilities(clusters.probabilities, clusters.labels)
         check_classes(clusters.parameters, clusters.probabilities.shape[1])
-    for name, column, kinds in (("true_labels", clusters.true_labels, "iubfU"), ("paths", clusters.paths, "U")):
+    texts = (("paths", clusters.paths, "U"), ("names", clusters.names, "U"))
+    kept = ((name, column, "iubfU") for name, column in clusters.kept.items())
+    for name, column, kinds in (("true_labels", clusters.true_labels, "iubfU"), *texts, *kept):
         if column is not None and (column.ndim != 1 or column.dtype.kind not in kinds):
             raise InputError(f"{name} are {described(column)}; expected a column")
     scores = clusters.outlier_scores
@@ -247,6 +271,8 @@ def write_hdf5(path: Path, clusters: Clusters) -> None:
             values = getattr(clusters, name)
             if values is not None:
                 write_column(file, name, values)
+        for name, column in clusters.kept.items():
+            write_column(file, KEPT + as_one_part(name), column)
         if clusters.k_search is not None:
             for name in K_ARRAYS:
                 write_column(file, name, getattr(clusters.k_search, name.removeprefix("k_")))
@@ -256,22 +282,54 @@ def write_hdf5(path: Path, clusters: Clusters) -> None:
             file.attrs["model_id"] = clusters.model_id
 
 
+def as_one_part(name: str) -> str:
+    """Return a column's name as that of one dataset: slashes would make groups of it."""
+    escaped = name.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+    return {"": "%", ".": "%2E"}.get(escaped, escaped)
+
+
+def from_one_part(name: str) -> str:
+    """Undo :func:`as_one_part`."""
+    return "" if name == "%" else unquote(name)
+
+
 def write_csv(path: Path, clusters: Clusters) -> None:
     """Write a line for each row, for spreadsheets."""
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        write_lines(file, clusters)
+
+
+def write_lines(file: TextIO, clusters: Clusters) -> None:
+    """Write a header and a line for each row."""
+    columns = table_columns(clusters)
+    for name in ("confidence", "outlier_score"):
+        if name in columns:
+            columns[name] = np.char.mod("%.6g", columns[name])
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(as_cell, columns))
+    writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+
+
+def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:
+    """Return what is known of each row as the columns of a table."""
     columns: dict[str, NDArray[Any]] = {"row": np.arange(len(clusters.labels))}
+    if clusters.names is not None:
+        columns["name"] = clusters.names
     if clusters.paths is not None:
         columns["path"] = clusters.paths
     columns["label"] = clusters.labels
     if "classes" in clusters.parameters:
         columns["class"] = clusters.named_labels
     if clusters.probabilities is not None:
-        columns["confidence"] = np.char.mod("%.6g", clusters.probabilities.max(axis=1))
+        columns["confidence"] = clusters.probabilities.max(axis=1)
     if clusters.outlier_scores is not None:
-        columns["outlier_score"] = np.char.mod("%.6g", clusters.outlier_scores)
-    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+        columns["outlier_score"] = clusters.outlier_scores
+    return columns | {f"kept_{name}" if name in columns else name: column for name, column in clusters.kept.items()}
+
+
+def write_parquet(path: Path, clusters: Clusters) -> None:
+    """Write a row for each row, with its type for each column."""
+    write_parquet_columns(path, table_columns(clusters))
 
 
 def write_npy(path: Path, clusters: Clusters) -> None:
@@ -282,7 +340,13 @@ def write_npy(path: Path, clusters: Clusters) -> None:
     path.write_bytes(buffer.getvalue())
 
 
-WRITERS = {".h5": write_hdf5, ".hdf5": write_hdf5, ".csv": write_csv, ".npy": write_npy}
+WRITERS = {
+    ".h5": write_hdf5,
+    ".hdf5": write_hdf5,
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+    ".npy": write_npy,
+}
 
 
 def k_table(columns: dict[str, NDArray[Any] | None], n_samples: int) -> KTable | None:
@@ -318,8 +382,10 @@ def read_clusters(path: str | Path) -> Clusters:
         check_stamp(file.attributes, "clusters", path)
         found: dict[str, Any] = {name: load_column(path, file.arrays, name) for name in ARRAYS}
         of_search = {name.removeprefix("k_"): load_column(path, file.arrays, name) for name in K_ARRAYS}
+        kept = {name: load_column(path, file.arrays, name) for name in file.arrays if name.startswith(KEPT)}
     if found["labels"] is None or found["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
+    found["kept"] = {from_one_part(name.removeprefix(KEPT)): column for name, column in kept.items()}
     found.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
     model_id = file.attributes.get("model_id")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.files.clusters import Clusters, read_clusters
-from cceclust.files.features import FeatureFile, open_features
+from cceclust.files.features import FeatureFile, feature_files, open_features
 from cceclust.files.models import Model, read_model
-from cceclust.files.reading import refuse_what_is_no_file
+from cceclust.files.reading import listed, refuse_what_is_no_file
 from cceclust.files.run_folders import CLUSTERS, RUN_FILES, is_run, read_config, read_metrics
 from cceclust.files.stored import stored_file
+from cceclust.files.tables import TABLE_FILES
 
 __all__ = ["FileDescription", "describe"]
 
@@ -47,14 +49,21 @@ class FileDescription:
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
-def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: str | None = None) -> FileDescription:
+def describe(
+    path: str | Path,
+    *,
+    dataset: str | None = None,
+    labels_dataset: str | None = None,
+    names_dataset: str | None = None,
+    keep: Sequence[str] = (),
+) -> FileDescription:
     """Describe a feature, cluster or model file, or a run of ``cceclust deep``.
 
     Parameters
     ----------
     path : str or Path
-        Any file that cceclust reads, or the folder of a run.
-    dataset, labels_dataset : str, optional
+        Any file that cceclust reads, the folder of a run, or several files of features, as a folder or a pattern.
+    dataset, labels_dataset, names_dataset, keep
         As in :func:`cceclust.files.open_features`.
 
     Examples
@@ -66,9 +75,11 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
     path = Path(path)
     if is_run(path):
         return describe_run(path)
-    refuse_what_is_no_file(path)
-    kind = "features" if dataset is not None else kind_of(path)
-    description = FileDescription(str(path), kind, path.stat().st_size)
+    files = feature_files(path)
+    for file in files:
+        refuse_what_is_no_file(file)
+    kind = "features" if dataset is not None or len(files) > 1 else kind_of(files[0])
+    description = FileDescription(str(path), kind, sum(file.stat().st_size for file in files))
     if kind == "clusters":
         clusters = read_clusters(path)
         description.facts, description.provenance = cluster_facts(clusters), clusters.provenance
@@ -78,7 +89,9 @@ def describe(path: str | Path, *, dataset: str | None = None, labels_dataset: st
     elif kind == "network":
         description.facts, description.provenance = network_facts(path)
     else:
-        with open_features(path, dataset=dataset, labels_dataset=labels_dataset) as features:
+        with open_features(
+            path, dataset=dataset, labels_dataset=labels_dataset, names_dataset=names_dataset, keep=keep
+        ) as features:
             description.facts, description.provenance = feature_facts(features), features.attributes
     return description
 
@@ -134,6 +147,8 @@ def describe_run(path: Path) -> FileDescription:
 
 def kind_of(path: Path) -> str:
     """Read the kind that a file states; a file without one is taken for features."""
+    if path.suffix.lower() in TABLE_FILES:
+        return "features"
     with stored_file(path) as file:
         kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
     return kind if kind in ("clusters", "model", "network") else "features"
@@ -162,6 +177,8 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
         "dataset": features.dataset or None,
         **label_facts(features.labels),
         "paths": features.paths is not None,
+        "names": None if features.names is None else f"{features.names[0]} … {features.names[-1]}",
+        "columns": None if features.columns is None else listed(features.columns),
         "neighbors": None if features.neighbors is None else features.neighbors.shape[1],
         "rows_with_nan_or_infinity": not_finite,
         "first_row_with_nan_or_infinity": first_not_finite,

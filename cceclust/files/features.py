@@ -37,7 +37,7 @@ from cceclust.files.stored import (
 from cceclust.files.table_features import choose_columns
 from cceclust.files.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "open_features", "write_features"]
+__all__ = ["FeatureFile", "check_features_name", "existing_files", "feature_files", "open_features", "write_features"]
 
 CHUNK_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
@@ -68,6 +68,8 @@ class FeatureFile:
         Nearest neighbours of each row, if the file has them for this matrix.
     attributes : dict
         What the file states about itself: backbone, weights, …
+    choices : dict
+        The names that were given to :func:`open_features` for labels, row names and columns to keep.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class FeatureFile:
         self.columns = columns
         self._neighbors = neighbors
         self.attributes = dict(attributes or {})
+        self.choices: dict[str, Any] = {}
         self._matrix = matrix
         self._close: Callable[[], None] = lambda: None
         self._check()
@@ -151,6 +154,17 @@ class FeatureFile:
     def n_features(self) -> int:
         """Number of columns."""
         return self.shape[1]
+
+    @property
+    def parts(self) -> list[tuple[Path, slice]]:
+        """The files that hold the matrix, and the rows that each of them has."""
+        if not isinstance(self._matrix, StackedRows):
+            return [(self.path, slice(0, self.n_samples))]
+        begins = self._matrix.begins.tolist()
+        return [
+            (part.path, slice(begin, end))
+            for part, begin, end in zip(self._matrix.parts, begins[:-1], begins[1:], strict=True)
+        ]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -301,22 +315,33 @@ def open_features(
     ...     digits.shape, digits.read([0, 5]).shape
     ((1797, 64), (2, 64))
     """
-    given = Path(path) if isinstance(path, str | Path) else [Path(file) for file in path]
-    files = files_meant(given, (*ARRAY_FILES, *TABLE_FILES))
-    roles: dict[str, Any] = {
-        "dataset": dataset,
-        "labels_dataset": labels_dataset,
-        "names_dataset": names_dataset,
-        "keep": list(dict.fromkeys(keep)),
-    }
-    if files == [given]:
-        return open_one(files[0], **roles)
-    shown = given if isinstance(given, Path) else files[0].parent
+    files = feature_files(path)
+    roles = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": list(dict.fromkeys(keep))}
     with ExitStack() as stack:
-        parts = [stack.enter_context(open_one(file, **roles)) for file in files]
-        features = stacked(shown, parts)
-        features._close = stack.pop_all().close
+        parts = [stack.enter_context(open_one(file, dataset=dataset, **roles)) for file in files]
+        is_one = len(parts) == 1
+        features = (
+            parts[0] if is_one else stacked(Path(path) if isinstance(path, str | Path) else files[0].parent, parts)
+        )
+        opened = stack.pop_all()
+    features._close = features._close if is_one else opened.close
+    features.choices = {name: value for name, value in roles.items() if value}
     return features
+
+
+def feature_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files that a path, a folder, a pattern or several of them stand for, in the order of their rows."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
+    return files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
+
+
+def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files of features, after a check that they are there."""
+    files = feature_files(path)
+    for file in files:
+        if file != STDIN:
+            refuse_what_is_no_file(file)
+    return files
 
 
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError, InputError
 from cceclust.files.reading import by_ending, listed, reading, refuse_what_is_no_file
 from cceclust.files.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
+from cceclust.files.tables import TABLE_FILES
 from cceclust.text import from_cell
 
 __all__ = ["LABEL_HEADERS", "label_column", "parse", "read_cells", "read_label_file", "table_rows"]
@@ -29,8 +30,8 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     ----------
     path : str or Path
         ``.h5`` (a feature file's labels, a cluster file's true labels or else its clusters, an AnnData column),
-        ``.npy``, ``.csv`` (the column ``label``, ``labels`` or ``class``, or the only one) or ``.txt`` (a label on
-        each line).
+        ``.npy``, a table such as ``.csv`` or ``.parquet`` (the column ``label``, ``labels`` or ``class``, or the only
+        one) or ``.txt`` (a label on each line).
     column : str, optional
         Name of the dataset or of the column to read instead.
 
@@ -71,8 +72,8 @@ def read_arrays(path: Path, column: str | None) -> NDArray[Any]:
 
 def choose_column(stored: Mapping[str, StoredArray], path: Path) -> str:
     """Return the name of the labels in a file that may have several columns."""
-    # The one array of a .npy file has the empty name.
-    for name in ("true_labels", "labels", ""):
+    # The one array of a .npy file has the empty name; tables have the other headers.
+    for name in ("true_labels", "labels", "", *LABEL_HEADERS):
         if name in stored:
             return name
     columns = [name for name, array in stored.items() if len(array.shape) == 1]
@@ -181,7 +182,8 @@ def parse(values: list[str]) -> NDArray[Any]:
 
 
 READERS: dict[str, Callable[[Path, str | None], NDArray[Any]]] = {
-    **dict.fromkeys(ARRAY_FILES, read_arrays),
+    **dict.fromkeys([*ARRAY_FILES, *TABLE_FILES], read_arrays),
     ".csv": read_csv,
+    ".tsv": read_csv,
     ".txt": read_text,
 }

@@ -18,7 +18,6 @@ from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
 
-ROW_HEADERS = ("row", "path")
 # The one array of a .npy file has the empty name.
 SOFT_DATASETS = ("", "soft_labels", "probabilities")
 SOFT_FILES = {".csv": "table", **dict.fromkeys(ARRAY_FILES, "array")}
@@ -49,7 +48,7 @@ class PartialLabels:
 
     def unseen(self, true_labels: NDArray[Any] | None) -> NDArray[Any] | None:
         """Return the true labels for scoring a fit, with −1 or empty for the rows whose label was used in the fit."""
-        if true_labels is None or self.known.all():
+        if true_labels is None or (self.known | is_missing(true_labels)).all():
             return None
         if true_labels.dtype.kind == "U":
             return np.where(self.known, "", true_labels)
@@ -74,20 +73,25 @@ class PartialLabels:
 
 
 def read_partial_labels(
-    source: str | Path, n_rows: int, *, paths: NDArray[Any] | None = None, features: str | Path | None = None
+    source: str | Path,
+    n_rows: int,
+    *,
+    paths: NDArray[Any] | None = None,
+    names: NDArray[Any] | None = None,
+    features: str | Path | None = None,
 ) -> PartialLabels:
     """Read labels of some rows.
 
     Parameters
     ----------
     source : str or Path
-        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0) or ``path``; any file of a
-        label for each row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or empty for
+        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``; any file of
+        a label for each row that :func:`cceclust.files.label_files.read_label_file` reads, with −1 or empty for
         unknown; or the name of such a dataset inside the file of features.
     n_rows : int
         Number of rows.
-    paths : ndarray of shape (n_rows,), optional
-        The source of each row, for tables that name rows by path.
+    paths, names : ndarray of shape (n_rows,), optional
+        The source and the name of each row, for tables that tell rows by path or name.
     features : str or Path, optional
         The file of features.
 
@@ -110,8 +114,8 @@ def read_partial_labels(
         with stored_file(Path(features)) as file:
             name = find_dataset(path, file.arrays, features)
             labels = as_labels(np.asarray(load_column(Path(features), file.arrays, name)), f"labels in {source}")
-    elif path.suffix.lower() == ".csv" and has_row_column(path):
-        labels = read_table(path, n_rows, paths)
+    elif path.suffix.lower() == ".csv" and has_row_column(path, tells := columns_that_tell_rows(names, paths)):
+        labels = read_table(path, n_rows, tells)
     else:
         labels = as_labels(read_label_file(path), f"labels in {path}")
     if len(labels) != n_rows:
@@ -129,17 +133,22 @@ def read_partial_labels(
 
 
 def read_soft_labels(
-    source: str | Path, n_rows: int, *, paths: NDArray[Any] | None = None, features: str | Path | None = None
+    source: str | Path,
+    n_rows: int,
+    *,
+    paths: NDArray[Any] | None = None,
+    names: NDArray[Any] | None = None,
+    features: str | Path | None = None,
 ) -> PartialLabels:
     """Read distributions over classes of some rows.
 
     Parameters
     ----------
     source : str or Path
-        A table (.csv) with a column for each class, and a column ``row`` or ``path`` if not every row has a line; a
+        A table (.csv) with a column for each class, and ``row``, ``name`` or ``path`` if not every row has a line; a
         file of arrays (.npy, .h5, …) with one called ``soft_labels`` or ``probabilities``; or the name of such a
         dataset inside the file of features.
-    n_rows, paths, features
+    n_rows, paths, names, features
         As in :func:`read_partial_labels`.
 
     Returns
@@ -153,7 +162,7 @@ def read_soft_labels(
             matrix = load_numbers(Path(features), file.arrays, find_dataset(path, file.arrays, features))
     elif by_ending(path, SOFT_FILES, "read soft labels from", FileContentError) == "table":
         refuse_what_is_no_file(path)
-        matrix, classes = read_soft_table(path, n_rows, paths)
+        matrix, classes = read_soft_table(path, n_rows, columns_that_tell_rows(names, paths))
     else:
         matrix = read_soft_array(path)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
@@ -176,13 +185,19 @@ def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str 
     return name
 
 
-def has_row_column(path: Path) -> bool:
+def columns_that_tell_rows(names: NDArray[Any] | None, paths: NDArray[Any] | None) -> dict[str, NDArray[Any] | None]:
+    """Return the columns by which a table can tell its rows, besides ``row``, with their values in the features."""
+    # Without names in the features, a column of that name says nothing of them.
+    return {"path": paths} if names is None else {"name": names, "path": paths}
+
+
+def has_row_column(path: Path, known: Mapping[str, NDArray[Any] | None]) -> bool:
     """Tell whether a table names the row of each line."""
     refuse_what_is_no_file(path)
-    return any(cell.strip().lower() in ROW_HEADERS for cell in read_cells(path)[0])
+    return any(cell.strip().lower() in ("row", *known) for cell in read_cells(path)[0])
 
 
-def read_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> NDArray[Any]:
+def read_table(path: Path, n_rows: int, known: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:
     """Read the labels of the rows that a table names; the others are unknown."""
     lines = read_cells(path)
     header = [cell.strip().lower() for cell in lines[0]]
@@ -191,7 +206,7 @@ def read_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> NDArray[A
         raise FileContentError(f"{path} has no column 'label'; it has {', '.join(lines[0])}")
     rows = table_rows(lines, path)
     given = parse([line[column] for line in rows])
-    positions = find_rows(header, rows, n_rows, paths, path)
+    positions = find_rows(header, rows, n_rows, known, path)
     labels = np.full(n_rows, -1, np.int64) if given.dtype.kind == "i" else np.full(n_rows, "", given.dtype)
     for position, label in zip(positions, given, strict=True):
         if not is_missing(labels[position : position + 1])[0] and labels[position] != label:
@@ -200,13 +215,15 @@ def read_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> NDArray[A
     return labels
 
 
-def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+def read_soft_table(
+    path: Path, n_rows: int, known: Mapping[str, NDArray[Any] | None]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
     lines = read_cells(path)
     header = [cell.strip() for cell in lines[0]]
     lowered = [name.lower() for name in header]
     rows = table_rows(lines, path)
-    columns = [position for position, name in enumerate(lowered) if name not in ROW_HEADERS]
+    columns = [position for position, name in enumerate(lowered) if name not in ("row", *known)]
     try:
         given = np.array([[float(line[column] or "nan") for column in columns] for line in rows], np.float64)
     except ValueError as error:
@@ -217,7 +234,7 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
     if len(columns) == len(header):
         return given.reshape(len(rows), -1), classes
     matrix = np.full((n_rows, len(columns)), np.nan)
-    for position, distribution in zip(find_rows(lowered, rows, n_rows, paths, path), given, strict=True):
+    for position, distribution in zip(find_rows(lowered, rows, n_rows, known, path), given, strict=True):
         before = matrix[position]
         if not np.isnan(before).all() and not np.array_equal(before, distribution, equal_nan=True):
             raise FileContentError(f"{path} gives row {position} two distributions that differ; expected one")
@@ -226,9 +243,9 @@ def read_soft_table(path: Path, n_rows: int, paths: NDArray[Any] | None) -> tupl
 
 
 def find_rows(
-    header: list[str], lines: list[list[str]], n_rows: int, paths: NDArray[Any] | None, path: Path
+    header: list[str], lines: list[list[str]], n_rows: int, known: Mapping[str, NDArray[Any] | None], path: Path
 ) -> NDArray[np.intp]:
-    """Return the row of each line of a table, by number or by path."""
+    """Return the row of each line of a table, by number, name or path."""
     if "row" in header:
         texts = [line[header.index("row")] for line in lines]
         numbers = parse(texts)
@@ -240,17 +257,21 @@ def find_rows(
                 f"{path} labels row {texts[int(np.argmax(outside))] or '(empty)'}, but rows go from 0 to {n_rows - 1}"
             )
         return numbers.astype(np.intp)
-    if paths is None:
-        raise FileContentError(f"{path} names rows by path, but the features have no paths; name them by row")
-    places = {str(name): position for position, name in enumerate(paths)}
-    names = [line[header.index("path")] for line in lines]
-    unknown = [name for name in names if name not in places]
+    column = next(column for column in known if column in header)
+    ours = known[column]
+    if ours is None:
+        raise FileContentError(f"{path} names rows by {column}, but the features have no {column}s; name them by row")
+    places = {str(name): position for position, name in enumerate(ours)}
+    if len(places) < len(ours):
+        raise FileContentError(f"{path} names rows by {column}, but several have the same one; name them by row")
+    theirs = [line[header.index(column)] for line in lines]
+    unknown = [name for name in theirs if name not in places]
     if unknown:
         raise FileContentError(
-            f"{path} labels {len(unknown)} paths that the features do not have, first {unknown[0]!r}; theirs look like "
-            f"{str(paths[0])!r}"
+            f"{path} labels {len(unknown)} {column}s that the features do not have, first {unknown[0]!r}; theirs look "
+            f"like {str(ours[0])!r}"
         )
-    return np.array([places[name] for name in names], np.intp)
+    return np.array([places[name] for name in theirs], np.intp)
 
 
 def read_soft_array(path: Path) -> NDArray[Any]:

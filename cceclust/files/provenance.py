@@ -43,7 +43,13 @@ KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
         "seconds": NUMBER,
         "warnings": list,
     },
-    "provenance": {"dataset": str, "features": str},
+    "provenance": {
+        "dataset": str,
+        "features": str,
+        "keep": list,
+        "labels_dataset": str,
+        "names_dataset": str,
+    },
 }
 
 

@@ -18,7 +18,7 @@ from cceclust.files.run_folders import clusters_of
 from cceclust.files.stored import ARRAY_FILES, stored_file
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
 
-__all__ = ["FileScores", "open_features_of", "score_file", "score_without_truth"]
+__all__ = ["FileScores", "open_again", "open_features_of", "score_file", "score_without_truth"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ def score_file(
         clusters.true_labels = read_label_file(labels, column=labels_dataset)
     elif labels_dataset is not None:
         raise InputError(f"labels_dataset={labels_dataset!r} names labels inside a file: give the file with --labels")
-    dataset = clusters.provenance.get("dataset") or None
-    opened = open_features_of(clusters, path) if features is None else open_features(features, dataset=dataset)
+    opened = open_features_of(clusters, path) if features is None else open_again(clusters, features)
     try:
         without_labels = score_without_truth(clusters, opened)
     finally:
@@ -118,13 +117,25 @@ def open_features_of(clusters: Clusters, path: Path) -> FeatureFile | None:
     if not file.is_file() or not file.resolve().is_relative_to(path.parent.resolve()):
         return None
     try:
-        features = open_features(file, dataset=clusters.provenance.get("dataset") or None)
+        features = open_again(clusters, file)
     except (FileError, InputError):
         return None
     if features.n_samples == len(clusters.labels):
         return features
     features.close()
     return None
+
+
+def open_again(clusters: Clusters, path: str | Path) -> FeatureFile:
+    """Open features with the same matrix, labels and names as those that were clustered."""
+    origin = clusters.provenance
+    return open_features(
+        path,
+        dataset=origin.get("dataset") or None,
+        labels_dataset=origin.get("labels_dataset"),
+        names_dataset=origin.get("names_dataset"),
+        keep=[str(name) for name in origin.get("keep") or []],
+    )
 
 
 def score_without_truth(clusters: Clusters, features: FeatureFile | None = None) -> LabelFreeScores:

@@ -15,23 +15,26 @@ from cceclust.errors import FileContentError, FileError, InputError
 if TYPE_CHECKING:
     from cceclust.files.features import FeatureFile
 
-__all__ = ["StackedRows", "common_attributes", "common_folder", "files_meant", "stacked_columns"]
+__all__ = ["StackedRows", "clusters_beside", "common_attributes", "files_meant", "named_after", "stacked_columns"]
 
+CLUSTERS = ".clusters.h5"
+# How the names of files end that hold what was found in others.
+RESULTS = (CLUSTERS, ".predicted.h5", ".model.safetensors")
 WILDCARD = re.compile(r"[*?[]")
 
 
-def files_meant(paths: Path | Sequence[Path], endings: Collection[str]) -> list[Path]:
-    """Return the files that a path, a folder, a pattern such as ``features/*.h5`` or several of them stand for.
+def files_meant(paths: Sequence[Path], endings: Collection[str]) -> list[Path]:
+    """Return the files that paths, folders and patterns such as ``features/*.h5`` stand for.
 
     Parameters
     ----------
-    paths : Path or sequence of Path
+    paths : sequence of Path
         What a user named. The files of a folder or a pattern are sorted by name.
     endings : collection of str
         The endings of files that are read in a folder.
     """
     files: list[Path] = []
-    for path in [paths] if isinstance(paths, Path) else paths:
+    for path in paths:
         files.extend(files_of(path, endings))
     if not files:
         raise InputError("there are no features; name a file")
@@ -57,13 +60,26 @@ def files_of(path: Path, endings: Collection[str]) -> list[Path]:
 
 
 def is_meant(file: Path) -> bool:
-    """Tell whether a file can be meant by a pattern: not if it is hidden, such as a part of an unfinished file."""
-    return file.is_file() and not file.name.startswith(".")
+    """Tell whether a file can be meant by a folder or a pattern.
+
+    It is not if it is hidden, such as a part of an unfinished file, or if it holds the clusters of another.
+    """
+    return file.is_file() and not file.name.startswith(".") and not file.name.endswith(RESULTS)
 
 
-def common_folder(paths: Path | Sequence[Path]) -> Path | None:
-    """Return the folder that holds all files of a pattern or of several paths, if there is one with a name."""
-    folders = {Path(*fixed_parts(path)).parent for path in ([paths] if isinstance(paths, Path) else paths)}
+def clusters_beside(file: Path) -> Path:
+    """Return where the clusters of one of several files are written."""
+    return file.with_suffix(CLUSTERS)
+
+
+def named_after(paths: Sequence[Path]) -> Path | None:
+    """Return the file or folder that results of these features are named after; None if there is no such name.
+
+    Several files and the files of a pattern are named after their folder.
+    """
+    if len(paths) == 1 and paths[0].exists():
+        return paths[0] if paths[0].name not in ("", "..") else paths[0].resolve()
+    folders = {Path(*fixed_parts(path)).parent for path in paths}
     folder = folders.pop() if len(folders) == 1 else Path()
     return folder if folder.name not in ("", "..") else None
 

@@ -103,11 +103,12 @@ def refuse_words(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     if not words:
         return
     cells = columns[words[0]]
-    example = f"such as {str(next(filter(None, cells), ''))[:30]!r} " if cells.dtype.kind == "U" and len(cells) else ""
+    text = next((str(cell)[:30] for cell in cells if cell), None) if cells.dtype.kind == "U" else None
+    came = "values that are no numbers" if text is None else f"text, such as {text!r}"
     which = f"column {words[0]!r} holds" if len(words) == 1 else f"columns {listed(map(repr, words))} hold"
     raise FileContentError(
-        f"{path}: {which} text or other values {example}where numbers are expected; give row names with --id, labels "
-        "with --labels-dataset, and other columns that are no features with --keep"
+        f"{path}: {which} {came}; features are numbers: give row names with --id, labels with --labels-dataset, and "
+        "other columns that are no features with --keep"
     )
 
 

@@ -24,6 +24,7 @@ from cceclust.text import from_cell
 __all__ = ["STDIN", "TABLE_FILES", "Table", "open_table"]
 
 STDIN = Path("-")
+SEPARATED = "UTF-8 text of comma-separated values"
 # Enough to convert columns quickly, few enough to take little memory as text.
 LINES_AT_ONCE = 2000
 # Cells without a number, as spreadsheets, pandas and R write them; "nan" is a number to Python.
@@ -51,23 +52,18 @@ class Table:
 def open_table(path: Path) -> Table:
     """Open a table; the path ``-`` stands for separated values on standard input."""
     if path == STDIN:
-        content = sys.stdin.buffer.read()
-        if not content:
-            raise FileContentError("standard input is empty; expected a table of comma-separated values")
-        # Held in memory, since it may have to be read twice.
-        return open_csv(
-            Path("stdin"), lambda: io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=""), len(content)
-        )
-    refuse_what_is_no_file(path)
-    what, open_file = by_ending(path, TABLE_FILES, "read", FileContentError)
+        path, (what, open_file) = Path("stdin"), STDIN_TABLE
+    else:
+        refuse_what_is_no_file(path)
+        what, open_file = by_ending(path, TABLE_FILES, "read", FileContentError)
     with naming(str(path), what):
         table = open_file(path)
+    check_names(path, table.header)
 
     def load(as_text: Collection[str]) -> dict[str, NDArray[Any]]:
         with naming(str(path), what):
             return table.load(as_text)
 
-    check_names(path, table.header)
     return Table(table.header, load)
 
 
@@ -82,6 +78,14 @@ def check_names(path: Path, header: Sequence[str]) -> None:
     if len(set(header)) < len(header):
         repeated = listed(dict.fromkeys(repr(name) for name in header if header.count(name) > 1))
         raise FileContentError(f"{path} has several columns of the name {repeated}; give each its own")
+
+
+def open_stdin(path: Path) -> Table:
+    """Open separated values on standard input, which are held in memory since they may have to be read twice."""
+    content = sys.stdin.buffer.read()
+    if not content:
+        raise FileContentError("standard input is empty; expected a table of comma-separated values")
+    return open_csv(path, lambda: io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=""), len(content))
 
 
 def open_csv_file(path: Path) -> Table:
@@ -196,7 +200,7 @@ def open_arrow(path: Path) -> Table:
     return Table(read_arrow_header(path), lambda _: read_arrow_columns(path))
 
 
-SEPARATED = "UTF-8 text of comma-separated values"
+STDIN_TABLE: tuple[str, Callable[[Path], Table]] = (SEPARATED, open_stdin)
 TABLE_FILES: dict[str, tuple[str, Callable[[Path], Table]]] = {
     ".csv": (SEPARATED, open_csv_file),
     ".tsv": (SEPARATED, open_csv_file),

@@ -30,6 +30,8 @@ GRID = (32, 24)
 # lines a name may be shifted.
 NAME_SIZES = {"narrow": (0.022, 0.065, (0.0,)), "wide": (0.0125, 0.034, (0.0, -1.0, 1.0))}
 MOST_NAMES = 250
+# A name would hide a group whose points are this close to it, across and down; it is written this much above them.
+HIDDEN, ABOVE = (0.02, 0.02), 0.035
 # Up to this many points, all have a picture; beyond, one point in each of so many cells across and down.
 MOST_PICTURED, PICTURE_GRID = 2000, (36, 27)
 NO_GROUP = 65535
@@ -86,10 +88,11 @@ def one_map(
     colours: NDArray[np.intp],
     description: str,
 ) -> Html:
-    """Draw one map, with the name of each group at its densest place."""
+    """Draw one map, with the name of each group at its densest place, or above a group that the name would hide."""
     drawn = render(placement.places, np.where(codes < 0, len(CLUSTER_COLOURS), colours[np.maximum(codes, 0)]))
     picture = element("img", src=data_uri(drawn, "image/png"), alt=description, width=WIDTH, height=HEIGHT)
     sizes = np.bincount(codes[codes >= 0], minlength=len(names))
+    dense = beside_small_groups(dense_places(placement.places, codes, len(names)), placement.places, codes)
     labels = [
         element(
             "span",
@@ -99,7 +102,7 @@ def one_map(
             data_group=code,
             aria_hidden="true",
         )
-        for code, x, y, kind in name_places(dense_places(placement.places, codes, len(names)), sizes, names)
+        for code, x, y, kind in name_places(dense, sizes, names)
     ]
     frame = element("div", picture, *labels, class_="map many" if is_many(names) else "map")
     return element("figure", element("figcaption", title), frame)
@@ -124,6 +127,18 @@ def dense_places(places: NDArray[np.float64], codes: NDArray[np.intp], n_groups:
         near = members[(np.abs(cells[members] - peak) <= 1).all(axis=1)]
         dense[code] = places[near].mean(axis=0)
     return dense
+
+
+def beside_small_groups(
+    dense: NDArray[np.float64], places: NDArray[np.float64], codes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the places for names: the densest ones, but above a small group, or below it at the upper edge."""
+    moved = dense.copy()
+    for code in np.unique(codes[codes >= 0]):
+        distances = np.abs(places[codes == code] - dense[code])
+        if (np.quantile(distances, 0.9, axis=0) < HIDDEN).all():
+            moved[code, 1] += -ABOVE if dense[code, 1] > 2 * ABOVE else ABOVE
+    return moved
 
 
 def name_places(

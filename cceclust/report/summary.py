@@ -62,7 +62,7 @@ class Summary:
     @property
     def row_names(self) -> NDArray[Any] | None:
         """The names of rows, or else their paths."""
-        names: NDArray[Any] | None = getattr(self.clusters, "names", None)
+        names = self.clusters.names
         return self.clusters.paths if names is None else names
 
     def row_name(self, row: int) -> str:
@@ -87,7 +87,7 @@ class Summary:
 def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
     """Compute what all parts of the report need."""
     n_rows = len(clusters.labels)
-    for name in ("true_labels", "paths"):
+    for name in ("true_labels", "paths", "names"):
         column = getattr(clusters, name)
         if column is not None and len(column) != n_rows:
             raise InputError(f"{len(column):,} {name} for {n_rows:,} clustered rows; expected one for each")
@@ -95,8 +95,12 @@ def summarize(clusters: Clusters, features: FeatureFile | None) -> Summary:
         raise InputError(
             f"{features.path} has {features.n_samples:,} rows, the clustering {n_rows:,}; is it another's?"
         )
-    if clusters.paths is None and features is not None:
-        clusters = replace(clusters, paths=features.paths)
+    if features is not None:
+        clusters = replace(
+            clusters,
+            paths=features.paths if clusters.paths is None else clusters.paths,
+            names=features.names if clusters.names is None else clusters.names,
+        )
     label_free = score_without_truth(clusters, features)
     values, codes = cluster_codes(clusters.labels, label_free.n_clusters)
     truth = clusters.true_labels

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
 from cceclust.files.atomic import claiming
-from cceclust.files.clusters import Clusters, clusters_writer, write_clusters
+from cceclust.files.clusters import STDOUT, Clusters, clusters_writer, write_clusters
 from cceclust.files.features import write_features
 from cceclust.files.images import ImageCollection, open_images
 from cceclust.files.partial_labels import PartialLabels
@@ -243,7 +243,7 @@ def predict_images_file(
     full_paths: bool = False,
     dataset: str | None = None,
     labels_dataset: str | None = None,
-) -> tuple[Clusters, Path]:
+) -> tuple[Clusters, list[Path]]:
     """Assign a collection of images to the clusters of a run, and write them beside it.
 
     Parameters
@@ -253,7 +253,7 @@ def predict_images_file(
     path, dataset, labels_dataset
         As in :func:`cceclust.files.images.open_images`.
     out : Path, optional
-        Where to write; by default ``*.clusters.h5`` beside the images.
+        Where to write; by default ``*.predicted.h5`` beside the images. With ``-`` clusters go to standard output.
     force : bool
         Overwrite a file that exists.
     full_paths : bool
@@ -262,16 +262,18 @@ def predict_images_file(
     Returns
     -------
     clusters : Clusters
-    written : Path
+    written : list of Path
+        The files that were written.
     """
     path = Path(path).resolve() if Path(path).name in ("", "..") else Path(path)
-    out = out or path.with_name((path.name if path.is_dir() else path.stem) + ".clusters.h5")
+    out = out or path.with_name((path.name if path.is_dir() else path.stem) + ".predicted.h5")
     clusters_writer(out)
     images = open_images(path, dataset=dataset, labels_dataset=labels_dataset)
-    with claiming([out], inputs=[*images.files, *RunFolder(folder).files], force=force):
+    written = [] if out == STDOUT else [out]
+    with claiming(written, inputs=[*images.files, *RunFolder(folder).files], force=force):
         clusters = predict_images(folder, images)
         write_clusters(out, clusters, force=force, full_paths=full_paths)
-    return clusters, out
+    return clusters, written
 
 
 def choose_settings(objective: str = "cce", preset: str | None = None, **chosen: Any) -> RunSettings:

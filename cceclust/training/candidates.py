@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -11,9 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.training.choosing import choose
@@ -35,7 +31,7 @@ from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum, longest_stable_step, measure_spectrum, sample_rows
 from cceclust.training.standardization import Standardization, fold
-from cceclust.training.starts import head_around, heads_around_centres, random_heads
+from cceclust.training.starts import head_around, heads_around_centres, kmeans_centres, random_heads
 
 __all__ = [
     "Arena",
@@ -47,6 +43,7 @@ __all__ = [
     "modularity_of_rows",
     "partitions_of",
     "plan_heads",
+    "rows_to_judge",
     "start_heads",
 ]
 
@@ -170,9 +167,17 @@ def metric_for(n_directions: int) -> Literal["cosine", "euclidean"]:
     return "euclidean" if n_directions < choices.LEAST_DIRECTIONS_FOR_COSINE else "cosine"
 
 
-def find_graph(matrix: Any, n_neighbors: int, n_directions: int, *, n_jobs: int | None) -> NDArray[np.int32]:
+def find_graph(
+    matrix: Any,
+    n_neighbors: int,
+    n_directions: int,
+    *,
+    n_jobs: int | None,
+    on_block: Callable[[int, int], None] | None = None,
+) -> NDArray[np.int32]:
     """Return the nearest neighbours of each row."""
-    return nearest_neighbors(matrix, n_neighbors, metric=metric_for(n_directions), n_jobs=n_jobs)
+    metric = metric_for(n_directions)
+    return nearest_neighbors(matrix, n_neighbors, metric=metric, n_jobs=n_jobs, on_block=on_block)
 
 
 def find_arena(
@@ -257,11 +262,7 @@ def modularity_of_rows(
     n_jobs : int, optional
         Number of threads.
     """
-    kept = np.flatnonzero(sample_weight > 0)
-    affordable = choices.BYTES_TO_JUDGE // (rows.shape[1] * rows.dtype.itemsize)
-    n_rows = min(choices.ROWS_TO_JUDGE, max(affordable, choices.JUDGE_NEIGHBORS))
-    if len(kept) > n_rows:
-        kept = np.sort(np.random.default_rng(0).choice(kept, n_rows, replace=False))
+    kept = rows_to_judge(rows, sample_weight)
     if len(kept) < 2:
         # One row has no neighbours, and one cluster has a modularity of 0.
         return 0.0
@@ -269,6 +270,16 @@ def modularity_of_rows(
     directions = directions_of(in_memory(sample), sample_weight[kept])
     found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), directions, n_jobs=n_jobs)
     return float(neighbor_modularity(labels[kept], found, sample_weight[kept]))
+
+
+def rows_to_judge(rows: Rows, sample_weight: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the numbers of the rows that have weight, or of a fixed sample of very many."""
+    kept = np.flatnonzero(sample_weight > 0)
+    affordable = choices.BYTES_TO_JUDGE // (rows.shape[1] * rows.dtype.itemsize)
+    n_rows = min(choices.ROWS_TO_JUDGE, max(affordable, choices.JUDGE_NEIGHBORS))
+    if len(kept) > n_rows:
+        kept = np.sort(np.random.default_rng(0).choice(kept, n_rows, replace=False))
+    return kept
 
 
 def plan_heads(
@@ -295,7 +306,10 @@ def plan_heads(
         plan = HeadPlan(alike, settings.fixed_fairness, prior, decay)
         return [plan] * settings.n_init
     plans = []
-    for usual_start, fairness, own_prior, factor in islice(cycle(choices.HEAD_MIX), settings.n_init):
+    mix = list(islice(cycle(choices.HEAD_MIX), settings.n_init))
+    if settings.n_clusters >= choices.MANY_CLUSTERS and settings.init == "auto" and partition is not None:
+        mix = [kind for kind in mix if kind[0] == "graph"] or mix[:1]
+    for usual_start, fairness, own_prior, factor in mix:
         start: str = settings.init
         if start == "auto":
             start = "k-means" if usual_start == "random" and crowded else usual_start
@@ -398,7 +412,7 @@ def choose_head(
         Decides the order of rows, and K-means' starts.
     """
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
-    labels = labels_of(arena, weights, biases)
+    labels = labels_of(arena, weights, biases, n_threads=settings.n_threads)
     floor, on_graph = None, None
     if partitions is not None:
         n_clusters = settings.n_clusters
@@ -408,21 +422,26 @@ def choose_head(
         longest = longest_stable_step(
             arena.space.rows, n_clusters, arena.space.standardization, arena.sample_weight, seed=seed
         )
-        fit_heads_to_labels(
-            heads,
-            arena.space,
-            wanted,
-            arena.sample_weight,
-            weight_decay=choices.REFIT_DECAY * decay,
-            learning_rate=min(settings.learning_rate, longest),
-            seed=seed,
-        )
-        plain = kmeans_head(arena, n_clusters, spectrum, seed=seed)
+        # The two do not depend on each other, and each keeps one thread busy.
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(kmeans_head, arena, n_clusters, spectrum, seed=seed)
+            if settings.n_threads == 1:
+                running.result()
+            fit_heads_to_labels(
+                heads,
+                arena.space,
+                wanted,
+                arena.sample_weight,
+                weight_decay=choices.REFIT_DECAY * decay,
+                learning_rate=min(settings.learning_rate, longest),
+                seed=seed,
+            )
+            plain = running.result()
         weights, biases = (
             np.concatenate([one, other]) for one, other in zip(heads.unstacked(), plain.unstacked(), strict=True)
         )
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
-        labels, floor = labels_of(arena, weights, biases), len(names) - 1
+        labels, floor = labels_of(arena, weights, biases, n_threads=settings.n_threads), len(names) - 1
         on_graph = arena.modularities(np.concatenate([wanted, labels[-1:]]))
     modularities = arena.modularities(labels)
     best = choose(labels, modularities, arena.cuts(labels), settings.n_clusters, floor=floor, on_graph=on_graph)
@@ -440,12 +459,12 @@ def choose_head(
     )
 
 
-def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any]) -> NDArray[np.int32]:
+def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any], *, n_threads: int) -> NDArray[np.int32]:
     """Return the labels that each head gives the rows of the arena."""
     n_heads, n_clusters, n_features = weights.shape
     coef, intercept = fold(weights.reshape(-1, n_features), biases.reshape(-1), arena.space.standardization)
     labels = np.empty((n_heads, arena.space.rows.shape[0]), np.int32)
-    for where, logits in row_logits(coef, intercept, arena.space.rows):
+    for where, logits in row_logits(coef, intercept, arena.space.rows, n_threads=n_threads):
         labels[:, where] = logits.reshape(len(logits), n_heads, n_clusters).argmax(axis=2).T
     return labels
 
@@ -457,21 +476,16 @@ def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int)
         choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
     )
     sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
-    kmeans = KMeans(n_clusters, n_init=choices.floor_starts(n_clusters), random_state=seed)
-    # Its threads would add up in any order. With fewer different rows than clusters, centres coincide, which is no
-    # reason to warn.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        kmeans.fit(sample, sample_weight=weights)
-    standardization, dtype = arena.space.standardization, arena.space.rows.dtype
-    centres = (kmeans.cluster_centers_ - standardization.mean) / standardization.scale
-    head, bias = head_around(centres, kmeans.inertia_ / standardization.scale**2, spectrum)
+    n_init, dtype = choices.floor_starts(n_clusters), arena.space.rows.dtype
+    head, bias = head_around(
+        *kmeans_centres(sample, weights, arena.space, n_clusters, n_init=n_init, seed=seed), spectrum
+    )
     heads = HeadStack(1, head.astype(dtype), bias.astype(dtype))
-    labels = labels_of(arena, *heads.unstacked())
+    labels = labels_of(arena, *heads.unstacked(), n_threads=1)
     for _ in range(choices.FLOOR_ITERATIONS):
         # The nearest mean of each row, and then the means of those that share one: one round of Lloyd's method.
         heads = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
-        moved = labels_of(arena, *heads.unstacked())
+        moved = labels_of(arena, *heads.unstacked(), n_threads=1)
         if np.array_equal(moved, labels):
             break
         labels = moved

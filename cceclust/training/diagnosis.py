@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,20 @@ from threadpoolctl import threadpool_limits
 from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.logits import block_logits, head_on_blocks
-from cceclust.training.rows import Rows
+from cceclust.training.progress import OnProgress, counting_rows, silent
+from cceclust.training.rows import LazyRows, Rows
 
-__all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "STILL_FALLING", "Advice", "Prediction", "find_problems", "predict_rows"]
+__all__ = [
+    "HEAD_ADVICE",
+    "NETWORK_ADVICE",
+    "STILL_FALLING",
+    "Advice",
+    "Prediction",
+    "find_problems",
+    "predict_block",
+    "predict_blocks",
+    "predict_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,7 @@ def predict_rows(
     *,
     sample_weight: NDArray[Any] | None = None,
     n_threads: int = 1,
+    on_progress: OnProgress = silent,
 ) -> Prediction:
     """Predict all rows in one pass; given the weight of each row, also find the mean of each cluster.
 
@@ -87,25 +100,67 @@ def predict_rows(
     InputError
         If a logit is not finite, with the number of the first such row.
     """
+    if isinstance(rows, LazyRows):
+        return rows.predict(coef, intercept, sample_weight=sample_weight, on_progress=on_progress)
     probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
-    sums, sizes = np.zeros(coef.shape), np.zeros(len(coef))
+
+    def keep(where: slice, block_labels: NDArray[Any], block_probabilities: NDArray[Any]) -> None:
+        labels[where], probabilities[where] = block_labels, block_probabilities
+
+    predict = head_on_blocks(predict_block, coef, intercept)
+    centers = predict_blocks(
+        predict, rows, len(coef), keep, sample_weight=sample_weight, n_threads=n_threads, on_progress=on_progress
+    )
+    return Prediction(labels, probabilities, centers)
+
+
+def predict_blocks(
+    predict: Callable[..., tuple[NDArray[Any], ...]],
+    rows: Rows,
+    n_clusters: int,
+    keep: Callable[[slice, NDArray[Any], NDArray[Any]], None],
+    *,
+    sample_weight: NDArray[Any] | None,
+    n_threads: int = 1,
+    on_progress: OnProgress,
+) -> NDArray[Any] | None:
+    """Predict all rows in one pass, and return the mean of each cluster if the weight of each row is given.
+
+    Parameters
+    ----------
+    predict : callable
+        Of a block of rows and perhaps their weights; it returns what :func:`predict_block` does.
+    rows : Rows
+        What to predict.
+    n_clusters : int
+        Number of clusters.
+    keep : callable
+        Called with the position of each block and the first two results.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weight of each row.
+    n_threads : int
+        Number of blocks that are worked on at the same time.
+    on_progress : callable
+        Called with a :class:`~cceclust.training.progress.Progress` after each block.
+    """
+    sums, sizes = np.zeros((n_clusters, rows.shape[1])), np.zeros(n_clusters)
     # Weights that sum to 1 keep sums of the largest numbers finite.
     columns = [] if sample_weight is None else [sample_weight / sample_weight.sum(dtype=np.float64)]
     with threadpool_limits(1, user_api="blas"):
-        predict = head_on_blocks(predict_block, coef, intercept)
-        results = rows.map_blocks(predict, *columns, n_outputs=len(coef), n_threads=n_threads)
-        for where, (block_labels, block_probabilities, is_finite, *block_sums) in results:
+        results = rows.map_blocks(predict, *columns, n_outputs=n_clusters, n_threads=n_threads)
+        counted = counting_rows(results, "Predicting rows", rows.shape[0], on_progress)
+        for where, (labels, probabilities, is_finite, *block_sums) in counted:
             if not is_finite.all():
                 row = where.start + int(np.argmin(is_finite))
                 raise InputError(
                     f"row {row} contains NaN, infinity or values too large for the model; remove or impute such rows"
                 )
-            labels[where], probabilities[where] = block_labels, block_probabilities
+            keep(where, labels, probabilities)
             if block_sums:
                 sums += block_sums[0]
                 sizes += block_sums[1]
-    return Prediction(labels, probabilities, centers_of(sums, sizes).astype(rows.dtype) if columns else None)
+    return centers_of(sums, sizes).astype(rows.dtype) if columns else None
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -21,10 +21,11 @@ from cceclust.errors import InputError
 from cceclust.training.heads import Batch, HeadStack, batch_for, softmax_stack
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
+from cceclust.training.progress import OnProgress, Progress, silent
 from cceclust.training.rows import ArrayRows, SparseRows
 from cceclust.training.standardization import Standardization
 
-__all__ = ["EpochReport", "RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
+__all__ = ["RestartGroup", "TrainedHeads", "TrainingPlan", "train"]
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,6 @@ class TrainingPlan:
     def decays_of(self, members: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the weight decay of some of the restarts."""
         return np.broadcast_to(np.asarray(self.weight_decay, np.float64), self.n_restarts)[members]
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """The state after an epoch: its number, the maximum number of epochs, and the mean loss of each restart."""
-
-    epoch: int
-    max_epochs: int
-    losses: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -224,7 +216,7 @@ def train(
     companions: NDArray[np.intp] | None = None,
     supervision: Supervision | None = None,
     n_threads: int | None = None,
-    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_progress: OnProgress = silent,
 ) -> TrainedHeads:
     """Train all restarts.
 
@@ -251,8 +243,8 @@ def train(
         The loss of labelled rows.
     n_threads : int, optional
         Number of groups that run at the same time; by default the number of cores. It does not change the result.
-    on_epoch : callable, optional
-        Called with an :class:`EpochReport` after each epoch.
+    on_progress : callable, optional
+        Called with a :class:`~cceclust.training.progress.Progress` after each epoch.
 
     Returns
     -------
@@ -263,6 +255,7 @@ def train(
     groups = make_groups(plan, draw_heads, make_objective, seeds, supervision)
     curves: list[NDArray[np.float64]] = []
     stalled = False
+    on_progress(Progress("Training", 0, plan.max_epochs))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         for epoch in range(plan.max_epochs):
 
@@ -276,8 +269,7 @@ def train(
                     f"training diverged in epoch {epoch + 1} with learning_rate={plan.learning_rate:g} and "
                     f"weight_decay={np.max(plan.weight_decay):g}; lower them, and standardize features of a large scale"
                 )
-            if on_epoch is not None:
-                on_epoch(EpochReport(epoch + 1, plan.max_epochs, curves[-1]))
+            on_progress(Progress("Training", epoch + 1, plan.max_epochs, f"loss {np.nanmin(curves[-1]):.4f}"))
             # While steps are long, the loss stays above what short steps will reach: that is no reason to stop.
             stalled = 2 * (epoch + 1) > plan.max_epochs and has_stalled(curves, plan.tol)
             if stalled:

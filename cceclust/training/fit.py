@@ -24,13 +24,14 @@ from cceclust.training.candidates import (
     start_heads,
 )
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
-from cceclust.training.engine import EpochReport, TrainedHeads, TrainingPlan, train
+from cceclust.training.engine import TrainedHeads, TrainingPlan, train
 from cceclust.training.gathering import Gathered, gather
 from cceclust.training.heads import HeadStack
 from cceclust.training.k_search import KSearch
 from cceclust.training.labels import Supervision
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
+from cceclust.training.progress import OnProgress, Progress, silent
 from cceclust.training.robustness import distances_from_the_middle, outlier_scores
 from cceclust.training.rows import ArrayRows, Rows, SparseRows
 from cceclust.training.selection import Evaluation, evaluate
@@ -146,7 +147,7 @@ def fit_heads(
     seed: int,
     neighbors: Any = None,
     supervision: Supervision | None = None,
-    on_epoch: Callable[[EpochReport], None] | None = None,
+    on_progress: OnProgress = silent,
 ) -> Fit:
     """Train several heads on the rows, choose one without labels, and predict the rows with it.
 
@@ -166,8 +167,8 @@ def fit_heads(
         Nearest neighbours of each row; given these, none are searched for.
     supervision : Supervision, optional
         The loss of labelled rows.
-    on_epoch : callable, optional
-        Called with an :class:`~cceclust.training.engine.EpochReport` after each epoch.
+    on_progress : callable, optional
+        Called with a :class:`~cceclust.training.progress.Progress` from time to time.
     """
     with threadpool_limits(1, user_api="blas"):
         gathered = gather(
@@ -177,6 +178,7 @@ def fit_heads(
             neighbors=neighbors,
             labelled=None if supervision is None else supervision.rows,
             seed=seed,
+            on_progress=on_progress,
         )
         search, weights_of_all = gathered.search, gathered.sample_weight
         sample_weight = gathered.weights
@@ -198,6 +200,7 @@ def fit_heads(
             neighbors,
             is_judged=is_judged,
             seed=seed,
+            on_progress=on_progress,
         )
         if prepared.arena is None:
             # The loss decides, which cannot be compared between heads of different fairness.
@@ -209,12 +212,22 @@ def fit_heads(
         decay = choose_decay(prepared.space, prepared.spectrum, settings, sample_weight, supervision, seed=seed)
         plans, partitions = plan_candidates(prepared, settings, decay, rows.dtype, seed=seed)
         trained = train_heads(
-            prepared, settings, plans, partitions, make_objective, sample_weight, learning, supervision, on_epoch, seed
+            prepared,
+            settings,
+            plans,
+            partitions,
+            make_objective,
+            sample_weight,
+            learning,
+            supervision,
+            on_progress,
+            seed,
         )
 
         def objective_of(heads: NDArray[np.intp]) -> Objective | None:
             return make_objective([plans[head] for head in heads]) if make_objective else None
 
+        on_progress(Progress("Choosing clusters"))
         evaluation = evaluate_heads(trained, prepared, objective_of, learning, supervision, settings, seed)
         best = int(np.argmin(evaluation.losses))
         weights, biases, choice = trained.weights[best], trained.biases[best], None
@@ -234,7 +247,14 @@ def fit_heads(
             best = choice.best if choice.best < len(plans) else best
         coef, intercept = finite_heads(gathered, weights, biases)
         weights_of_means = weights_of_all if supervision is None else None
-        prediction = predict_rows(coef, intercept, rows, sample_weight=weights_of_means, n_threads=settings.n_threads)
+        prediction = predict_rows(
+            coef,
+            intercept,
+            rows,
+            sample_weight=weights_of_means,
+            n_threads=settings.n_threads,
+            on_progress=on_progress,
+        )
         loss = float(evaluation.losses[best])
         if make_objective and partitions is not None:
             # The chosen head was fitted to improved labels, so its loss is not that of the head it comes from.
@@ -314,10 +334,13 @@ def prepare(
     *,
     is_judged: bool,
     seed: int,
+    on_progress: OnProgress,
 ) -> Prepared:
     """Find out how the rows vary and which are neighbours."""
     spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
-    found, n_companions = find_neighbors(space.rows, spectrum, settings, neighbors, sample_weight, is_judged=is_judged)
+    found, n_companions = find_neighbors(
+        space.rows, spectrum, settings, neighbors, sample_weight, is_judged=is_judged, on_progress=on_progress
+    )
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
@@ -332,6 +355,7 @@ def find_neighbors(
     weights: NDArray[Any],
     *,
     is_judged: bool,
+    on_progress: OnProgress,
 ) -> tuple[NDArray[np.intp] | None, int]:
     """Return the nearest neighbours of all rows, given or found, and how many of them share pseudo-labels."""
     if neighbors is not None:
@@ -351,7 +375,13 @@ def find_neighbors(
         return None, 0
     matrix = rows.matrix if len(kept) == rows.shape[0] else rows.matrix[kept]
     found = np.zeros((rows.shape[0], count), np.intp)
-    found[kept] = kept[find_graph(matrix, count, spectrum.n_directions, n_jobs=settings.n_jobs)]
+
+    def on_block(done: int, total: int) -> None:
+        on_progress(Progress("Finding neighbours", done, total))
+
+    on_block(0, len(kept))
+    graph = find_graph(matrix, count, spectrum.n_directions, n_jobs=settings.n_jobs, on_block=on_block)
+    found[kept] = kept[graph]
     return found, min(n_companions, count)
 
 
@@ -386,7 +416,7 @@ def train_heads(
     sample_weight: NDArray[Any],
     learning: NDArray[Any],
     supervision: Supervision | None,
-    on_epoch: Callable[[EpochReport], None] | None,
+    on_progress: OnProgress,
     seed: int,
 ) -> TrainedHeads:
     """Train all heads in one pass over the batches."""
@@ -422,7 +452,7 @@ def train_heads(
         companions=companions,
         supervision=supervision,
         n_threads=settings.n_threads,
-        on_epoch=on_epoch,
+        on_progress=on_progress,
     )
 
 
@@ -540,7 +570,7 @@ def make_plan(
     refuse_growing_weights(rate, weight_decay)
     return TrainingPlan(
         n_clusters=settings.n_clusters,
-        n_restarts=settings.n_init,
+        n_restarts=settings.n_init if isinstance(weight_decay, float) else len(weight_decay),
         batch_size=settings.batch_size,
         max_epochs=settings.epochs(n_rows),
         learning_rate=rate,

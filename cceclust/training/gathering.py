@@ -13,6 +13,7 @@ from cceclust import choices
 from cceclust.errors import InputError
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import as_neighbors
+from cceclust.training.progress import OnProgress, Progress, counting_rows, silent
 from cceclust.training.robustness import (
     Middle,
     are_few,
@@ -83,6 +84,7 @@ def gather(
     neighbors: Any,
     labelled: NDArray[np.intp] | None,
     seed: int,
+    on_progress: OnProgress = silent,
 ) -> Gathered:
     """Measure all rows, and bring what is trained on into memory, projected if it is wide.
 
@@ -101,11 +103,14 @@ def gather(
         being far.
     seed : int
         Decides the samples.
+    on_progress : callable, optional
+        Called with a :class:`~cceclust.training.progress.Progress` from time to time.
     """
+    options: dict[str, Any] = {"neighbors": neighbors, "labelled": labelled, "seed": seed, "on_progress": on_progress}
     if isinstance(rows, ArrayRows | SparseRows):
-        return gather_in_memory(rows, settings, sample_weight, neighbors=neighbors, labelled=labelled, seed=seed)
+        return gather_in_memory(rows, settings, sample_weight, **options)
     assert isinstance(rows, DistantRows)
-    return gather_in_one_pass(rows, settings, sample_weight, neighbors=neighbors, labelled=labelled, seed=seed)
+    return gather_in_one_pass(rows, settings, sample_weight, **options)
 
 
 def gather_in_memory(
@@ -116,18 +121,20 @@ def gather_in_memory(
     neighbors: Any,
     labelled: NDArray[np.intp] | None,
     seed: int,
+    on_progress: OnProgress = silent,
 ) -> Gathered:
     """Measure rows in memory, and project them if they are wide."""
-    n_far, columns = 0, None
+    n_far, columns, n_threads = 0, None, settings.n_threads
+    on_progress(Progress("Measuring rows"))
     if settings.standardize and labelled is None:
-        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed)
-    standardization = measure(rows, sample_weight, standardize=settings.standardize)
+        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed, n_threads=n_threads)
+    standardization = measure(rows, sample_weight, standardize=settings.standardize, n_threads=n_threads)
     if standardization.deviations is not None:
         columns = columns_to_divide_by(standardization.deviations, settings.scale, is_dense=isinstance(rows, ArrayRows))
     if columns is not None:
         rows = scaled_columns(rows, columns)
-        standardization = measure(rows, sample_weight, standardize=True)
-    search = search_candidates(rows, settings, sample_weight, neighbors, seed)
+        standardization = measure(rows, sample_weight, standardize=True, n_threads=n_threads)
+    search = search_candidates(rows, settings, sample_weight, neighbors, seed, on_progress)
     space = training_space(
         rows,
         standardization,
@@ -149,6 +156,7 @@ def gather_in_one_pass(
     neighbors: Any,
     labelled: NDArray[np.intp] | None,
     seed: int,
+    on_progress: OnProgress = silent,
 ) -> Gathered:
     """Measure and project rows that are elsewhere in one pass, after a look at a sample of them.
 
@@ -163,6 +171,7 @@ def gather_in_one_pass(
             f"neighbours of {rows.shape[0]:,} rows were given, but {len(which):,} rows are trained on; give none, or "
             "allow more memory"
         )
+    on_progress(Progress("Reading a sample"))
     looked_at = look_at_sample(rows, settings, sample_weight, finds_far=labelled is None, seed=seed)
     digest = partial(digest_block, looked_at=looked_at)
     is_kept = np.zeros(rows.shape[0], bool)
@@ -171,7 +180,8 @@ def gather_in_one_pass(
     matrix, filled = rows.room_for((int(is_kept.sum()), n_columns)), 0
     near, far = np.zeros((2, rows.shape[1])), np.zeros((2, rows.shape[1]))
     is_far = np.zeros(rows.shape[0], bool)
-    for where, part in rows.map_blocks(digest, sample_weight, is_kept, n_threads=settings.n_threads):
+    parts = rows.map_blocks(digest, sample_weight, is_kept, n_threads=settings.n_threads)
+    for where, part in counting_rows(parts, "Measuring rows", rows.shape[0], on_progress):
         near += part.near
         far += part.far
         is_far[where] = part.is_far
@@ -180,17 +190,18 @@ def gather_in_one_pass(
     # A far row has a weight of 0 among the near ones, but 0 times infinity is not finite either.
     if not np.isfinite(near).all():
         refuse_what_is_not_finite(rows)
-    if are_few(is_far):
+    n_far = int(is_far.sum()) if are_few(is_far) else 0
+    if n_far:
         sample_weight = np.where(is_far, sample_weight.dtype.type(0), sample_weight)
     else:
-        near, is_far = near + far, np.zeros(0, bool)
+        near += far
     origin = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
     if settings.standardize:
         shift = looked_at.centre.astype(np.float64)
         origin = standardization_of(near[0], near[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
     space = looked_at.space_of(ArrayRows(matrix), origin)
-    gathered = Gathered(space, which, sample_weight, int(is_far.sum()), looked_at.columns, None)
-    search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed)
+    gathered = Gathered(space, which, sample_weight, n_far, looked_at.columns, None)
+    search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed, on_progress)
     if search is not None:
         search = replace(search, rows=np.arange(rows.shape[0])[which][search.rows])
     return replace(gathered, search=search)
@@ -311,11 +322,17 @@ def digest_block(
 
 
 def search_candidates(
-    rows: Rows, settings: FitSettings, sample_weight: NDArray[Any], neighbors: Any, seed: int
+    rows: Rows,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    neighbors: Any,
+    seed: int,
+    on_progress: OnProgress,
 ) -> KSearch | None:
     """Choose the number of clusters, unless it is given."""
     if settings.candidates is None:
         return None
+    on_progress(Progress("Comparing numbers of clusters"))
     candidates = None if settings.candidates == "auto" else settings.candidates
     if neighbors is not None and as_neighbors(neighbors, rows.shape[0]).shape[1] < choices.LEAST_JUDGE_NEIGHBORS:
         neighbors = None

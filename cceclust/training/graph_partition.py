@@ -256,9 +256,14 @@ def with_parts_halved(labels: NDArray[np.int32], n_parts: int) -> NDArray[np.int
 
 def graph_of_parts(graph: Graph, labels: NDArray[np.int32], n_parts: int) -> Graph:
     """Return the graph whose nodes are the parts."""
-    belongs = sparse.csr_array((np.ones(graph.n_nodes), labels, np.arange(graph.n_nodes + 1)), (graph.n_nodes, n_parts))
-    matrix = sparse.csr_array((graph.weights, graph.others, graph.starts), (graph.n_nodes, graph.n_nodes))
-    return as_graph(sparse.csr_array(belongs.T @ matrix @ belongs))
+    members = np.argsort(labels, kind="stable").astype(np.int32)
+    ends = np.cumsum(np.bincount(labels, minlength=n_parts))
+    starts, others = np.zeros(n_parts + 1, np.int64), np.empty_like(graph.others)
+    weights, strengths = np.empty_like(graph.weights), np.zeros(n_parts)
+    n_pairs = add_links(
+        graph.starts, graph.others, graph.weights, labels, members, ends, starts, others, weights, strengths
+    )
+    return Graph(starts, others[:n_pairs].copy(), weights[:n_pairs].copy(), strengths)
 
 
 def as_graph(matrix: Any) -> Graph:
@@ -274,6 +279,50 @@ def in_order(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     rank = np.empty(len(first), np.int32)
     rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
     return rank[codes]
+
+
+@compiled(error_model="numpy")
+def add_links(
+    starts: NDArray[np.int64],
+    others: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    members: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    part_starts: NDArray[np.int64],
+    part_others: NDArray[np.int32],
+    part_weights: NDArray[np.float64],
+    part_strengths: NDArray[np.float64],
+) -> int:
+    """Add up the pairs between the nodes of every two parts, into a graph of the parts (the last four, OUT).
+
+    `members` are the nodes part by part, and `ends` where each part ends in them. Return the number of pairs.
+    """
+    n_parts = part_strengths.shape[0]
+    links = np.zeros(n_parts)
+    seen = np.empty(n_parts, np.int32)
+    n_pairs, first = 0, 0
+    for part in range(n_parts):
+        n_seen = 0
+        for m in range(first, ends[part]):
+            for e in range(starts[members[m]], starts[members[m] + 1]):
+                if weights[e] > 0:
+                    other = labels[others[e]]
+                    if links[other] == 0.0:
+                        seen[n_seen] = other
+                        n_seen += 1
+                    links[other] += weights[e]
+        first = ends[part]
+        seen[:n_seen].sort()
+        for s in range(n_seen):
+            other = seen[s]
+            part_others[n_pairs] = other
+            part_weights[n_pairs] = links[other]
+            part_strengths[part] += links[other]
+            links[other] = 0.0
+            n_pairs += 1
+        part_starts[part + 1] = n_pairs
+    return n_pairs
 
 
 @compiled(error_model="numpy")

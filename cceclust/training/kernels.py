@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.summation import sum_in_pairs
 
 __all__ = [
     "add_by_label",
@@ -92,12 +93,13 @@ def row_distances(
     matrix: FloatArray, middle: NDArray[np.float64], scale: float, distances: NDArray[np.float64]
 ) -> None:
     """Write the distance of each row from `middle`, divided by `scale` first, into `distances` (OUT)."""
+    squares = np.empty(matrix.shape[1], np.float64)
     for i in range(matrix.shape[0]):
-        total = 0.0
-        for j in range(matrix.shape[1]):
-            away = (np.float64(matrix[i, j]) - middle[j]) / scale
-            total += away * away
-        distances[i] = np.sqrt(total)
+        row = matrix[i]
+        for j in range(row.shape[0]):
+            away = (np.float64(row[j]) - middle[j]) / scale
+            squares[j] = away * away
+        distances[i] = np.sqrt(sum_in_pairs(squares))
 
 
 @compiled(error_model="numpy")
@@ -105,14 +107,15 @@ def mean_distances(
     matrix: FloatArray, neighbors: NDArray[np.integer[Any]], first: int, distances: NDArray[np.float64]
 ) -> None:
     """Write the mean distance of the rows from `first` on to their neighbours into `distances` (OUT)."""
+    squares = np.empty(matrix.shape[1], np.float64)
     for i in range(distances.shape[0]):
         own, summed = matrix[first + i], 0.0
         for m in range(neighbors.shape[1]):
-            other, total = matrix[neighbors[first + i, m]], 0.0
+            other = matrix[neighbors[first + i, m]]
             for j in range(own.shape[0]):
                 away = np.float64(other[j]) - np.float64(own[j])
-                total += away * away
-            summed += np.sqrt(total)
+                squares[j] = away * away
+            summed += np.sqrt(sum_in_pairs(squares))
         distances[i] = summed / neighbors.shape[1]
 
 

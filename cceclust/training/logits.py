@@ -12,17 +12,19 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.training.rows import Rows
 
-__all__ = ["all_logits", "block_logits", "head_on_blocks", "probabilities_of", "row_logits"]
+__all__ = ["all_logits", "block_logits", "head_on_blocks", "likeliest", "probabilities_of", "row_logits", "unchanged"]
 
 Result = TypeVar("Result")
 
 
-def row_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
+def row_logits(
+    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1
+) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
 
     Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
     """
-    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef))
+    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef), n_threads=n_threads)
 
 
 def all_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> NDArray[Any]:
@@ -48,3 +50,13 @@ def probabilities_of(logits: NDArray[Any]) -> NDArray[Any]:
     """Return the softmax of each row of logits."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def likeliest(logits: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the cluster with the largest logit of each row."""
+    return np.asarray(logits.argmax(axis=1), np.int64)
+
+
+def unchanged(logits: NDArray[Any]) -> NDArray[Any]:
+    """Return the logits themselves."""
+    return logits

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +27,9 @@ from cceclust.training.spectrum import leading_axes
 from cceclust.validation import check_count, thread_count
 
 __all__ = ["as_neighbors", "nearest_neighbors"]
+
+# Similarities that are compared at once with the lowest that counts: as many as the widest registers hold.
+LOOKED_AT_ONCE = 16
 
 
 def nearest_neighbors(
@@ -53,7 +58,7 @@ def nearest_neighbors(
         Rows with more features than this are first projected onto this many principal components.
     n_compared : int, optional
         Each row is compared with at least this many rows, those of the nearest cells. By default all rows if there
-        are up to 10,000, otherwise 3,000, which misses few of the nearest (benchmarks/neighbors.py measures how many).
+        are up to 10,000, otherwise 1,500, which misses few of the nearest (benchmarks/neighbors.py measures how many).
     random_state : int, default=0
         Seed of the row samples that components and cells are found on.
     n_jobs : int, optional
@@ -101,26 +106,9 @@ def nearest_neighbors(
             cells = consecutive_cells(n_samples)
         else:
             cells = cells_around_centres(directions, random_state, pool, metric)
-        sorted_directions = directions[cells.order]
-        sorted_targets = as_targets(sorted_directions, metric)
-        neighbors = np.empty((n_samples, n_neighbors), np.int32)
-
-        def search(number: int) -> int:
-            cell = slice(*cells.starts[number : number + 2])
-            found = np.empty((cell.stop - cell.start, n_neighbors), np.int32)
-            best = np.full(found.shape, -np.inf, np.float32)
-            for other in cells.nearest(number, n_compared):
-                first, last = cells.starts[other : other + 2]
-                similarities = sorted_directions[cell] @ sorted_targets[first:last].T
-                keep_most_similar(similarities, cell.start, first, best, found)
-            neighbors[cells.order[cell]] = cells.order[found]
-            return len(found)
-
-        done = 0
-        for count in pool.map(search, range(len(cells.starts) - 1)):
-            done += count
-            if on_block is not None:
-                on_block(done, n_samples)
+        found = search_cells(directions[cells.order], cells, n_neighbors, n_compared, metric, pool, on_block)
+        neighbors = np.empty_like(found)
+        neighbors[cells.order] = cells.order[found]
     return neighbors
 
 
@@ -215,12 +203,87 @@ class Cells:
     centres: NDArray[np.float32] | None = None
     targets: NDArray[np.float32] | None = None
 
-    def nearest(self, cell: int, n_rows: int) -> NDArray[np.intp]:
-        """Return the cells to compare a cell with: the nearest that together hold enough rows, or all."""
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return len(self.starts) - 1
+
+    def pairs(self, n_rows: int) -> NDArray[np.intp]:
+        """Return which cells to compare: each with the nearest that together hold enough rows, or all with all.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+            Each pair once, the smaller number first. Each cell with itself comes first, then the nearest ones: once
+            good neighbours are known, few rows are worth keeping.
+        """
         if self.centres is None or self.targets is None:
-            return np.arange(len(self.starts) - 1)
-        others = np.argsort(-(self.targets @ self.centres[cell]), kind="stable")
-        return others[: np.searchsorted(np.cumsum(np.diff(self.starts)[others]), n_rows) + 1]
+            one, other = np.triu_indices(self.count)
+            return np.column_stack([one, other])[np.argsort(other - one, kind="stable")]
+        sizes = np.diff(self.starts)
+        owners, partners, nearness = [], [], []
+        for cell, centre in enumerate(self.centres):
+            similarities = self.targets @ centre
+            # A cell that is cut up has several equal centres, and must still be compared with itself.
+            similarities[cell] = np.inf
+            others = np.argsort(-similarities, kind="stable")
+            others = others[: np.searchsorted(np.cumsum(sizes[others]), n_rows) + 1]
+            owners.append(np.minimum(cell, others))
+            partners.append(np.maximum(cell, others))
+            nearness.append(similarities[others])
+        pairs = np.column_stack([np.concatenate(owners), np.concatenate(partners)])
+        pairs = pairs[np.argsort(-np.concatenate(nearness), kind="stable")]
+        first = np.unique(pairs @ [self.count, 1], return_index=True)[1]
+        return np.asarray(pairs[np.sort(first)])
+
+
+def search_cells(
+    directions: NDArray[np.float32],
+    cells: Cells,
+    n_neighbors: int,
+    n_compared: int,
+    metric: str,
+    pool: ThreadPoolExecutor,
+    on_block: Callable[[int, int], None] | None,
+) -> NDArray[np.int32]:
+    """Compare the rows of near cells, each pair of cells once, for the neighbours of both.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n_samples, n_components)
+        The rows, cell by cell.
+    cells : Cells
+        Where each cell starts, and which cells are near.
+    n_neighbors, n_compared, metric, on_block
+        As for :func:`nearest_neighbors`.
+    pool : ThreadPoolExecutor
+        Its threads may work on any pair of cells in any order, which does not change the result.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_neighbors)
+        Positions in `directions`, the nearest first.
+    """
+    n_samples = len(directions)
+    targets = as_targets(directions, metric)
+    # What is missing in the products to be the same in both directions.
+    offsets = targets[:, -1] if metric == "euclidean" else np.zeros(n_samples, np.float32)
+    best = np.full((n_samples, n_neighbors), -np.inf, np.float32)
+    found = np.full((n_samples, n_neighbors), n_samples, np.int32)
+    locks = [Lock() for _ in range(cells.count)]
+
+    def compare(pair: tuple[int, int]) -> None:
+        cell, other = pair
+        own, its = slice(*cells.starts[cell : cell + 2]), slice(*cells.starts[other : other + 2])
+        similarities = directions[own] @ targets[its].T
+        with locks[cell], locks[other] if other != cell else nullcontext():
+            keep_most_similar(similarities, offsets[own], own.start, its.start, best, found)
+
+    pairs = cells.pairs(n_compared)
+    for number, _ in enumerate(pool.map(compare, pairs.tolist()), start=1):
+        if on_block is not None:
+            on_block(n_samples * number // len(pairs), n_samples)
+    return found
 
 
 def consecutive_cells(n_samples: int) -> Cells:
@@ -268,29 +331,64 @@ def nearest_centres(
     return np.concatenate(list(pool.map(nearest, range(0, len(rows), choices.ROWS_IN_CELL))))
 
 
+@compiled(inline="always")
+def insert(similarity: float, row: int, highest: NDArray[np.float32], found: NDArray[np.int32]) -> None:
+    """Insert a row among the most similar ones if it is one of them; of equals, the first row counts as more similar.
+
+    So the order in which rows come does not matter.
+    """
+    place = highest.shape[0]
+    while place > 0 and (
+        similarity > highest[place - 1] or (similarity == highest[place - 1] and row < found[place - 1])
+    ):
+        place -= 1
+    for later in range(highest.shape[0] - 1, place, -1):
+        highest[later] = highest[later - 1]
+        found[later] = found[later - 1]
+    if place < highest.shape[0]:
+        highest[place] = similarity
+        found[place] = row
+
+
 @compiled(error_model="numpy")
 def keep_most_similar(
     similarities: NDArray[np.float32],
+    offsets: NDArray[np.float32],
     first_row: int,
     first_other: int,
     best: NDArray[np.float32],
     neighbors: NDArray[np.int32],
 ) -> None:
-    """Merge similarities to other rows into the best so far (IN and OUT), skipping each row itself."""
-    n_neighbors = neighbors.shape[1]
-    for i in range(similarities.shape[0]):
-        row, highest, found = similarities[i], best[i], neighbors[i]
-        lowest = highest[n_neighbors - 1]
-        for j in range(row.shape[0]):
-            if row[j] > lowest and first_other + j != first_row + i:
-                place = n_neighbors - 1
-                while place > 0 and row[j] > highest[place - 1]:
-                    highest[place] = highest[place - 1]
-                    found[place] = found[place - 1]
-                    place -= 1
-                highest[place] = row[j]
-                found[place] = first_other + j
-                lowest = highest[n_neighbors - 1]
+    """Merge the similarities of two cells into the best so far of both (IN and OUT), skipping each row itself.
+
+    `offsets` are added to the rows of `similarities`, one to each. Their columns are the rows from `first_other` on.
+    """
+    n_rows, n_others = similarities.shape
+    last = best.shape[1] - 1
+    is_same = first_row == first_other
+    lowest = np.empty(n_others, np.float32)
+    for j in range(n_others):
+        # In a cell of its own, each pair comes twice, and one side is enough.
+        lowest[j] = np.inf if is_same else best[first_other + j, last]
+    for i in range(n_rows):
+        row, offset = similarities[i], offsets[i]
+        own = best[first_row + i, last]
+        for start in range(0, n_others, LOOKED_AT_ONCE):
+            stop = min(start + LOOKED_AT_ONCE, n_others)
+            # Most similarities are too low for both; a loop without branches finds out for many at once.
+            n_high = 0
+            for j in range(start, stop):
+                n_high += (row[j] + offset >= own) | (row[j] + offset >= lowest[j])
+            if n_high == 0:
+                continue
+            for j in range(start, stop):
+                similarity = row[j] + offset
+                if similarity >= own and not (is_same and i == j):
+                    insert(similarity, first_other + j, best[first_row + i], neighbors[first_row + i])
+                    own = best[first_row + i, last]
+                if similarity >= lowest[j]:
+                    insert(similarity, first_row + i, best[first_other + j], neighbors[first_other + j])
+                    lowest[j] = best[first_other + j, last]
 
 
 def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:

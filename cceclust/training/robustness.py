@@ -97,7 +97,9 @@ def distances_of(block: NDArray[Any], *, middle: Middle) -> NDArray[np.float64]:
     return distances / middle.usual
 
 
-def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> NDArray[np.float64]:
+def distances_from_the_middle(
+    rows: Rows, sample_weight: NDArray[Any], *, seed: int, n_threads: int = 1
+) -> NDArray[np.float64]:
     """Return each row's distance from the median of a sample, in multiples of the sample's median distance.
 
     Parameters
@@ -108,10 +110,12 @@ def distances_from_the_middle(rows: Rows, sample_weight: NDArray[Any], *, seed: 
         Weight of each row; the sample has rows with weight only.
     seed : int
         Decides the sample.
+    n_threads : int
+        Number of threads. It does not change the result.
     """
     middle = find_middle(sample_rows(rows, sample_weight, seed)[0])
     distances = np.empty(rows.shape[0])
-    for where, found in rows.map_blocks(partial(distances_of, middle=middle)):
+    for where, found in rows.map_blocks(partial(distances_of, middle=middle), n_threads=n_threads):
         distances[where] = found
     return distances
 
@@ -121,7 +125,9 @@ def are_few(is_far: NDArray[np.bool_]) -> bool:
     return 0 < int(is_far.sum()) <= max(1, choices.MOST_FAR * len(is_far))
 
 
-def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> tuple[NDArray[Any], int]:
+def without_far_rows(
+    rows: Rows, sample_weight: NDArray[Any], *, seed: int, n_threads: int = 1
+) -> tuple[NDArray[Any], int]:
     """Return the weights with 0 for rows that are very far from all others, and the number of these rows.
 
     One row at a thousand times the usual distance would decide mean and scale alone. It takes no part in the fit, but
@@ -129,7 +135,8 @@ def without_far_rows(rows: Rows, sample_weight: NDArray[Any], *, seed: int) -> t
     """
     if not isinstance(rows, ArrayRows):
         return sample_weight, 0
-    far = (distances_from_the_middle(rows, sample_weight, seed=seed) > choices.FAR) & (sample_weight > 0)
+    distances = distances_from_the_middle(rows, sample_weight, seed=seed, n_threads=n_threads)
+    far = (distances > choices.FAR) & (sample_weight > 0)
     if not are_few(far):
         return sample_weight, 0
     return np.where(far, sample_weight.dtype.type(0), sample_weight), int(far.sum())

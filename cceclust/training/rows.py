@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +16,22 @@ from cceclust.errors import InputError
 
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
+    from cceclust.training.diagnosis import Prediction
+    from cceclust.training.progress import OnProgress
 
-__all__ = ["ArrayRows", "DistantRows", "FileRows", "Rows", "SparseRows", "computing_dtype", "in_memory"]
+__all__ = [
+    "ArrayRows",
+    "DistantRows",
+    "FileRows",
+    "LazyRows",
+    "Rows",
+    "SparseRows",
+    "computing_dtype",
+    "half_of_the_memory",
+    "in_memory",
+    "refuse_little_memory",
+    "slices",
+]
 
 Result = TypeVar("Result")
 
@@ -67,6 +82,21 @@ class DistantRows(Rows, Protocol):
 
     def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
         """Return an array of this shape for the copy, not yet filled."""
+
+
+@runtime_checkable
+class LazyRows(DistantRows, Protocol):
+    """Rows that are so many that their predictions stay where they are."""
+
+    def predict(
+        self,
+        coef: NDArray[Any],
+        intercept: NDArray[Any],
+        *,
+        sample_weight: NDArray[Any] | None,
+        on_progress: OnProgress,
+    ) -> Prediction:
+        """Return the predictions of a head, as far as they are needed here."""
 
 
 class ArrayRows:
@@ -142,12 +172,7 @@ class FileRows:
         self.dtype = computing_dtype(file.dtype)
         self.memory = memory
         self.make_scratch = make_scratch
-        row_bytes = self.shape[1] * self.dtype.itemsize
-        if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
-            raise InputError(
-                f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {self.shape[1]:,} features; "
-                f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
-            )
+        refuse_little_memory(memory, self.shape[1], self.dtype)
 
     def room_for(self, shape: tuple[int, int]) -> NDArray[Any]:
         """Return an array of this shape, in memory if there is enough."""
@@ -159,12 +184,16 @@ class FileRows:
     ) -> Iterator[tuple[slice, Result]]:
         """Yield ``function(block, *parts)`` for successive blocks of rows, with their position.
 
-        A thread reads the next blocks meanwhile, from the top of the file to its end.
+        A thread reads ahead meanwhile, from the top of the file to its end, and each chunk once: one that is compressed
+        can only be read as a whole.
         """
-        blocks = ((where, where) for where in slices(self.shape, self.dtype, n_outputs))
+        blocks = list(slices(self.shape, self.dtype, n_outputs))
+        chunk = self.file.chunk_rows
+        step = chunk * max(1, blocks[0].stop // chunk)
+        runs = (slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step))
         with ThreadPoolExecutor(1) as reader:
-            read = in_order(reader, self._read, blocks, ahead=choices.BLOCKS_READ_AHEAD)
-            yield from map_in_order(function, read, columns, n_threads)
+            read = in_order(reader, self._read, ((run, run) for run in runs), ahead=choices.BLOCKS_READ_AHEAD)
+            yield from map_in_order(function, cut(read, blocks), columns, n_threads)
 
     def _read(self, where: slice) -> NDArray[Any]:
         block = self.file.read(where)
@@ -174,6 +203,21 @@ class FileRows:
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         """Return the rows with these indices, which are few and sorted."""
         return self.file.read(indices)
+
+
+def half_of_the_memory() -> int:
+    """Return half of the machine's memory in bytes: what rows may take if nothing else is said."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def refuse_little_memory(memory: int, n_features: int, dtype: np.dtype[Any]) -> None:
+    """Raise if so few rows fit into memory that they would not stand for all."""
+    row_bytes = n_features * dtype.itemsize
+    if memory // row_bytes < choices.LEAST_ROWS_IN_MEMORY:
+        raise InputError(
+            f"{memory:,} bytes of memory hold {memory // row_bytes} rows of {n_features:,} features; "
+            f"allow at least {choices.LEAST_ROWS_IN_MEMORY * row_bytes:,} bytes"
+        )
 
 
 def in_memory(matrix: Any) -> ArrayRows | SparseRows:
@@ -197,6 +241,20 @@ def slices(shape: tuple[int, int], dtype: np.dtype[Any], n_outputs: int) -> Iter
     step = max(1, choices.BLOCK_BYTES // (max(shape[1], n_outputs) * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+def cut(runs: Iterator[tuple[slice, NDArray[Any]]], blocks: Iterable[slice]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield successive blocks of rows, cut from successive runs of other lengths."""
+    parts: list[NDArray[Any]] = []
+    end = 0
+    for where in blocks:
+        while end < where.stop:
+            run, rows = next(runs)
+            parts.append(rows)
+            end = run.stop
+        held, count = parts[0] if len(parts) == 1 else np.concatenate(parts), where.stop - where.start
+        parts = [held[count:]] if count < len(held) else []
+        yield where, held[:count]
 
 
 def map_in_order(

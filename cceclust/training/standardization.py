@@ -47,7 +47,7 @@ class Standardization:
     deviations: NDArray[np.float64] | None = None
 
 
-def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> Standardization:
+def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool, n_threads: int = 1) -> Standardization:
     """Check all rows for values that are not finite, and find the mean and scale if needed, in one pass.
 
     Raises
@@ -60,7 +60,8 @@ def measure(rows: Rows, sample_weight: NDArray[Any], *, standardize: bool) -> St
     # Subtracting a row first keeps the digits of data far from the origin.
     first = rows.take(np.array([np.argmax(sample_weight > 0)]))
     shift = np.zeros(n_features) if sparse.issparse(first) else np.asarray(first[0], np.float64)
-    for _, (added, added_squares) in rows.map_blocks(partial(block_moments, shift=shift), sample_weight):
+    moments = rows.map_blocks(partial(block_moments, shift=shift), sample_weight, n_threads=n_threads)
+    for _, (added, added_squares) in moments:
         sums += added
         squares += added_squares
     if not (np.isfinite(sums).all() and np.isfinite(squares).all()):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -18,7 +19,7 @@ from cceclust.training.labels import Supervision
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum, sample_rows
 
-__all__ = ["head_around", "heads_around_centres", "in_order_of_classes", "random_heads"]
+__all__ = ["head_around", "heads_around_centres", "in_order_of_classes", "kmeans_centres", "random_heads"]
 
 
 def random_heads(
@@ -66,18 +67,57 @@ def heads_around_centres(
     sample, weights = sample[order], weights[order]
     stacked, biases = [], []
     for _ in range(n_restarts):
-        kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(np.iinfo(np.int32).max)))
-        # Several threads would sum in random order. With fewer different rows than clusters, centres coincide, which is
-        # no reason to warn.
-        with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            kmeans.fit(sample, sample_weight=weights)
-        centres = (kmeans.cluster_centers_ - space.standardization.mean) / space.standardization.scale
-        head, bias = head_around(centres, kmeans.inertia_ / space.standardization.scale**2, spectrum)
+        seed = int(generator.integers(np.iinfo(np.int32).max))
+        head, bias = head_around(*kmeans_centres(sample, weights, space, n_clusters, n_init=1, seed=seed), spectrum)
         stacked.append(head)
         biases.append(bias)
     dtype = space.rows.dtype
     return HeadStack(n_restarts, np.concatenate(stacked).astype(dtype), np.concatenate(biases).astype(dtype))
+
+
+def kmeans_centres(
+    sample: Any, weights: NDArray[np.float64], space: TrainingSpace, n_clusters: int, *, n_init: int, seed: int
+) -> tuple[NDArray[np.float64], float]:
+    """Return the centres that K-means finds for raw rows, in standardised space, and the mean squared distance to them.
+
+    Parameters
+    ----------
+    sample : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        Some rows of the space.
+    weights : ndarray of shape (n_rows,)
+        Their weights, which sum to 1.
+    space : TrainingSpace
+        How they are standardised, and the type to compute in.
+    n_clusters, n_init, seed
+        Of K-means.
+    """
+    mean, scale = space.standardization.mean.astype(np.float64), space.standardization.scale
+    # Sparse rows stay sparse: their centres are moved instead.
+    is_sparse = sparse.issparse(sample)
+    scaled = ((sample if is_sparse else sample - mean) / scale).astype(space.rows.dtype)
+    # Their first places need fewer rows, and are found faster in double precision.
+    step = max(1, len(weights) // max(choices.ROWS_FOR_FIRST_PLACES, choices.FIRST_PLACES_PER_CLUSTER * n_clusters))
+    drawn, drawn_weights = scaled[::step].astype(np.float64), weights[::step]
+    generator = np.random.RandomState(seed)
+    best: KMeans | None = None
+    # Several threads would sum in random order. With fewer different rows than clusters, centres coincide, which is
+    # no reason to warn.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _ in range(n_init):
+            places, _ = kmeans_plusplus(drawn, n_clusters, sample_weight=drawn_weights, random_state=generator)
+            kmeans = KMeans(n_clusters, init=dense_rows(places).astype(scaled.dtype), n_init=1)
+            kmeans.fit(scaled, sample_weight=weights.astype(scaled.dtype))
+            if best is None or kmeans.inertia_ < best.inertia_:
+                best = kmeans
+    assert best is not None
+    centres = best.cluster_centers_.astype(np.float64)
+    return centres - mean / scale if is_sparse else centres, float(best.inertia_)
+
+
+def dense_rows(rows: Any) -> NDArray[Any]:
+    """Return rows, sparse or not, as an array."""
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def head_around(

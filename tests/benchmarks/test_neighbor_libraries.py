@@ -16,14 +16,14 @@ def test_settings_are_raised_until_the_recall_is_reached() -> None:
         return Outcome(setting / 5000, float(setting), 1.0, f"{len(runs)}")
 
     setting, outcome, repeats = neighbor_libraries.compare(["cceclust"], 100, 0.6, run)["cceclust"]
-    assert runs == [1500, 3000, 3000]
+    assert runs == [1000, 1500, 3000, 3000]
     assert (setting, outcome.seconds, repeats) == (3000, 3000.0, False)
 
 
 def test_our_search_has_a_perfect_recall_where_all_are_compared() -> None:
     rows = neighbor_libraries.comparable(500)
     found = neighbor_libraries.by_cells(rows, 500)
-    assert neighbor_libraries.recall_of(found, rows) == pytest.approx(1.0)
+    assert neighbor_libraries.recall_of(found, rows) == pytest.approx(1.0, abs=1e-3)
     assert neighbor_libraries.recall_of(np.roll(found, 7, axis=0), rows) < 0.5
 
 

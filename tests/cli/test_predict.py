@@ -48,7 +48,8 @@ def test_new_rows_go_to_the_nearest_groups(fitted: Path, small_features: Path, t
     with open_features(small_features) as features:
         write_features(tmp_path / "new.h5", features.array()[::-1] + np.float32(0.1))
     assert predict(fitted, tmp_path / "new.h5") == 0
-    np.testing.assert_array_equal(fitted_labels(tmp_path / "new.h5"), fitted_labels(small_features)[::-1])
+    predicted = read_clusters(tmp_path / "new.predicted.h5").labels
+    np.testing.assert_array_equal(predicted, fitted_labels(small_features)[::-1])
 
 
 def test_streamed_rows_get_the_same_labels(fitted: Path, small_features: Path, tmp_path: Path) -> None:
@@ -82,12 +83,16 @@ def test_quiet_prints_nothing(
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_fit_s_clusters_are_not_overwritten_by_chance(
+def test_the_fit_s_clusters_are_never_the_target_by_default(
     fitted: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    clusters = small_features.with_suffix(".clusters.h5")
+    before = clusters.read_bytes()
+    assert predict(fitted, small_features) == 0
     assert predict(fitted, small_features) == 1
-    assert "small.clusters.h5 exists already; use --force" in capsys.readouterr().err
+    assert "small.predicted.h5 exists already; use --force" in capsys.readouterr().err
     assert predict(fitted, small_features, "--force") == 0
+    assert clusters.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -138,4 +143,4 @@ def test_rows_that_are_not_finite_are_named_and_nothing_is_written(
     np.save(tmp_path / "x.npy", X)
     assert predict(fitted, tmp_path / "x.npy") == 1
     assert "row 4 contains NaN, infinity" in capsys.readouterr().err
-    assert not (tmp_path / "x.clusters.h5").exists()
+    assert not (tmp_path / "x.predicted.h5").exists()

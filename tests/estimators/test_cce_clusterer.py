@@ -233,7 +233,7 @@ class TestResult:
         clusterer(verbose=1).fit(blobs())
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("Fitting: 1 of 30 epochs, loss 0.")
+        assert "Training: 1 of 30, loss 0." in err
 
 
 class TestData:
@@ -619,6 +619,16 @@ class TestScikitLearn:
         np.testing.assert_array_equal(model.labels_, clusterer().fit(blobs()).labels_)
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame.rename(columns={"a": "z"}))
+
+    @pytest.mark.parametrize("library", ["polars", "pyarrow"])
+    def test_tables_of_other_libraries(self, library: str) -> None:
+        module = pytest.importorskip(library)
+        columns = dict(zip("abcdef", blobs().T, strict=True))
+        table = module.DataFrame(columns) if library == "polars" else module.table(columns)
+        model = clusterer().fit(table)
+        assert model.feature_names_in_.tolist() == list("abcdef")
+        np.testing.assert_array_equal(model.labels_, clusterer().fit(blobs().astype(np.float64)).labels_)
+        np.testing.assert_array_equal(model.predict(table), model.labels_)
 
     def test_saved_models_predict_the_same(self, tmp_path: Path) -> None:
         model = clusterer().fit(blobs())

@@ -1,8 +1,10 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
@@ -61,13 +63,65 @@ def test_csv_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
         ]
 
 
+KEPT = {"city": np.array(["=Bonn", "", "Ü"]), "obs/n": np.arange(3), "label": np.array([0.5, np.nan, 1]), ".": LABELS}
+
+
+def test_names_and_kept_columns_come_back_from_hdf5(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", replace(CLUSTERS, names=np.array(["x", "y", "z"]), kept=KEPT | {"": LABELS}))
+    clusters = read_clusters(tmp_path / "c.h5")
+    assert clusters.names is not None
+    assert clusters.names.tolist() == ["x", "y", "z"]
+    assert set(clusters.kept) == {*KEPT, ""}
+    for name, column in KEPT.items():
+        np.testing.assert_array_equal(clusters.kept[name], column)
+
+
+def test_tables_have_names_and_kept_columns(tmp_path: Path) -> None:
+    named = replace(CLUSTERS, names=np.array(["x", "y", "-z"]), outlier_scores=np.ones(3), kept=KEPT)
+    write_clusters(tmp_path / "c.csv", named)
+    assert (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines() == [
+        "row,name,path,label,confidence,outlier_score,city,obs/n,kept_label,.",
+        '0,x,"a,1.png",1,0.75,1,\'=Bonn,0,0.5,1',
+        "1,y,b.png,0,1,1,,1,nan,0",
+        "2,'-z,ü.png,1,0.6,1,Ü,2,1.0,1",
+    ]
+    write_clusters(tmp_path / "c.parquet", named)
+    table = pd.read_parquet(tmp_path / "c.parquet")
+    assert list(table) == [
+        "row",
+        "name",
+        "path",
+        "label",
+        "confidence",
+        "outlier_score",
+        *list(KEPT)[:2],
+        "kept_label",
+        ".",
+    ]
+    assert table["name"].tolist() == ["x", "y", "-z"]
+    assert table["city"].tolist() == ["=Bonn", "", "Ü"]
+    np.testing.assert_array_equal(table["confidence"], np.array([0.75, 1, 0.6], np.float32))
+    assert table["label"].tolist() == LABELS.tolist()
+
+
+def test_standard_output_gets_the_same_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_clusters(tmp_path / "c.csv", CLUSTERS)
+    write_clusters("-", CLUSTERS)
+    assert capsys.readouterr().out == (tmp_path / "c.csv").read_text(encoding="utf-8")
+
+
+def test_text_that_is_no_unicode_becomes_question_marks_in_parquet(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.parquet", replace(CLUSTERS, paths=np.array(["a\udcff.png", "b", "c"])))
+    assert pd.read_parquet(tmp_path / "c.parquet")["path"][0] == "a?.png"
+
+
 def test_npy_holds_the_labels(tmp_path: Path) -> None:
     write_clusters(tmp_path / "c.npy", CLUSTERS)
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), LABELS)
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"end in '.txt'; expected one of .h5, .hdf5, .csv, .npy"):
+    with pytest.raises(InputError, match=r"end in '.txt'; expected one of .h5, .hdf5, .csv, .parquet, .npy"):
         write_clusters(tmp_path / "c.txt", CLUSTERS)
 
 
@@ -111,7 +165,7 @@ def test_truncated_file(tmp_path: Path) -> None:
 
 
 def test_feature_file_is_no_cluster_file(small_features: Path) -> None:
-    with pytest.raises(FileContentError, match="'cceclust-features', expected 'cceclust-clusters'"):
+    with pytest.raises(FileContentError, match="is a feature file; expected a cluster file"):
         read_clusters(small_features)
 
 

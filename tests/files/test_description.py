@@ -97,8 +97,9 @@ def test_bad_files(tmp_path: Path) -> None:
             describe(tmp_path / name)
     with pytest.raises(FileError, match="there is no file"):
         describe(tmp_path / "nope.h5")
-    with pytest.raises(FileError, match="is a directory"):
-        describe(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="is a folder without feature files"):
+        describe(tmp_path / "empty")
 
 
 def test_a_column_that_dominates_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.files import open_features, write_features
-from cceclust.files.shards import common_folder
+from cceclust.files.shards import named_after
 
 MATRIX = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
@@ -124,5 +124,5 @@ def test_all_files_are_closed(shards: Path) -> None:
         ([Path("a/x.h5"), Path("b/x.h5")], None),
     ],
 )
-def test_the_folder_of_a_pattern(paths: list[Path], folder: Path | None) -> None:
-    assert common_folder(paths) == folder
+def test_results_of_several_files_are_named_after_their_folder(paths: list[Path], folder: Path | None) -> None:
+    assert named_after(paths) == folder

@@ -72,7 +72,7 @@ class TestEveryFormat:
     def test_columns_of_text_are_named(self, tmp_path: Path, name: str) -> None:
         SAVERS[name](FRAME.assign(city=["Bonn", "Kiel", "Rom", ""], street="x"), tmp_path / name)
         with pytest.raises(
-            FileContentError, match=r"columns 'city', 'street' hold text .* such as 'Bonn' .*--id.*--keep"
+            FileContentError, match=r"columns 'city', 'street' hold text, such as 'Bonn'; .*--id.*--keep"
         ):
             open_features(tmp_path / name)
         with open_features(tmp_path / name, keep=["city", "street"]) as features:
@@ -180,8 +180,19 @@ class TestSeparatedValues:
             assert features.array().tolist() == [[1], [2]]
             assert features.names is not None
             assert features.names.tolist() == ["x", "y"]
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
-        with pytest.raises(FileContentError, match="standard input is empty"):
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"", "standard input is empty"),
+            (b"a\n\xff\n", "stdin is damaged or not UTF-8 text"),
+            (b"a,a\n1,2\n", "stdin has several columns of the name 'a'"),
+            (b"a,b\n1,x\n", "stdin: column 'b' holds text, such as 'x'"),
+        ],
+    )
+    def test_standard_input_that_is_no_table(self, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        with pytest.raises(FileContentError, match=said):
             open_features("-")
 
 
@@ -242,5 +253,5 @@ class TestArrow:
     def test_without_pyarrow_there_is_advice(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         FRAME.to_parquet(tmp_path / "x.parquet")
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(MissingExtraError, match=r"reading .parquet files needs pyarrow: pip install 'cceclust\[ta"):
+        with pytest.raises(MissingExtraError, match=r"reading .parquet files needs pyarrow.*pip install.*\[tables\]"):
             open_features(tmp_path / "x.parquet")

@@ -206,7 +206,7 @@ def test_nothing_is_overwritten_unless_forced(tmp_path, clustering):
 
 
 def test_a_feature_file_is_not_taken_for_clusters(small_features, tmp_path):
-    with pytest.raises(FileContentError, match="not a clusters file"):
+    with pytest.raises(FileContentError, match="is a feature file; expected a cluster file"):
         write_report(small_features, tmp_path / "report.html")
 
 

@@ -16,6 +16,7 @@ from cceclust.report.placement import Placement
 from cceclust.report.point_map import (
     HEIGHT,
     WIDTH,
+    beside_small_groups,
     codes_of_classes,
     dense_places,
     map_data,
@@ -85,6 +86,18 @@ def test_names_do_not_overlap_on_any_width():
             for x, y, width, height in boxes[:first]:
                 left, top, other_width, _ = boxes[first]
                 assert abs(x - left) >= (width + other_width) / 2 or abs(y - top) >= 0.999 * height
+
+
+def test_names_stand_beside_small_groups_and_in_large_ones():
+    generator = np.random.default_rng(0)
+    small, at_the_top = np.tile([[0.5, 0.5], [0.2, 0.01]], (20, 1)).reshape(20, 2, 2).transpose(1, 0, 2)
+    places = np.vstack([small, at_the_top, generator.uniform(0.6, 0.9, (100, 2))])
+    codes = np.repeat([0, 1, 2], [20, 20, 100])
+    dense = np.array([[0.5, 0.5], [0.2, 0.01], [0.75, 0.75]])
+    above, below, inside = beside_small_groups(dense, places, codes) - dense
+    assert above[1] < 0 < below[1]
+    assert not np.any(inside)
+    assert above[0] == below[0] == 0
 
 
 def test_empty_groups_and_groups_without_a_name_are_not_named():

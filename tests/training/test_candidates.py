@@ -34,6 +34,13 @@ def unequal() -> tuple[Any, Any]:
     return generator.normal(size=(len(classes), 60)) + centres[classes], classes
 
 
+def test_many_clusters_are_left_to_heads_from_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "MANY_CLUSTERS", 3)
+    assert [plan.start for plan in plans()] == ["graph", "graph"]
+    assert [plan.start for plan in plans(n_init=1)] == ["random"]
+    assert {plan.start for plan in plans(init="k-means")} == {"k-means"}
+
+
 def test_heads_differ_in_start_fairness_prior_and_decay() -> None:
     found = plans()
     assert {plan.start for plan in found} == {"random", "k-means", "graph"}

@@ -11,9 +11,10 @@ from threadpoolctl import threadpool_info
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training import engine
-from cceclust.training.engine import EpochReport, TrainingPlan, has_settled, has_stalled, learning_rate, train
+from cceclust.training.engine import TrainingPlan, has_settled, has_stalled, learning_rate, train
 from cceclust.training.heads import HeadStack
 from cceclust.training.objectives import SelfLabeling
+from cceclust.training.progress import Progress
 from cceclust.training.rows import ArrayRows
 from cceclust.training.standardization import Standardization
 
@@ -115,10 +116,10 @@ def test_companions_are_drawn_from_those_given(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_epoch_is_reported() -> None:
-    reports: list[EpochReport] = []
-    trained = run(on_epoch=reports.append)
-    assert [(report.epoch, report.max_epochs) for report in reports] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    np.testing.assert_array_equal(np.array([report.losses for report in reports]).T, trained.loss_curves)
+    reports: list[Progress] = []
+    trained = run(on_progress=reports.append)
+    assert [(report.done, report.total) for report in reports] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [report.detail for report in reports[1:]] == [f"loss {loss:.4f}" for loss in trained.loss_curves.min(axis=0)]
 
 
 def test_the_rate_falls_along_a_cosine_or_stays() -> None:
@@ -192,7 +193,7 @@ def test_blas_has_one_thread_while_training_and_its_own_number_afterwards() -> N
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
     before, during = threads(), []
-    run(on_epoch=lambda _: during.extend(threads()))
+    run(on_progress=lambda _: during.extend(threads()))
     assert set(during) == {1}
     assert threads() == before
 

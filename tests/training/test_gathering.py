@@ -17,6 +17,7 @@ from cceclust import CCEClassifier, CCEClusterer, choices
 from cceclust.errors import InputError
 from cceclust.files import FeatureFile, open_features, write_features
 from cceclust.training.gathering import digest_block, gather, look_at_sample, rows_to_keep
+from cceclust.training.progress import Progress
 from cceclust.training.rows import FileRows, in_memory
 from cceclust.training.settings import FitSettings
 
@@ -151,6 +152,24 @@ def test_the_file_is_read_twice_and_a_sample_before(file_of: Any, kind: str, mon
     assert (in_passes == 2).all()
     assert starts == 2 * sorted(set(starts))
     assert sampled == [100]
+
+
+def test_progress_is_reported_for_each_pass_from_the_start(file_of: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(choices, "BLOCK_BYTES", 100 * 12 * 8)
+    reports: list[Progress] = []
+    clusterer("auto").fit(streamed(file_of(blobs())), on_progress=reports.append)
+    assert list(dict.fromkeys(report.phase for report in reports)) == [
+        "Reading a sample",
+        "Measuring rows",
+        "Comparing numbers of clusters",
+        "Finding neighbours",
+        "Training",
+        "Choosing clusters",
+        "Predicting rows",
+    ]
+    for phase in ("Measuring rows", "Predicting rows"):
+        passed = [(report.done, report.total) for report in reports if report.phase == phase]
+        assert passed == [(done, 900) for done in range(0, 1000, 100)]
 
 
 def test_nan_in_the_last_row_is_found(file_of: Any, monkeypatch: Any) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cceclust.training.graph_partition import (
+    graph_of_parts,
     improved_labels,
     partition_graph,
     partition_unevenly,
@@ -97,3 +98,15 @@ def test_rows_without_weight_pull_nobody():
     weighted = symmetric_graph(neighbors, np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
     found = partition_graph(weighted, 3)
     assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_parts_are_linked_as_often_as_their_nodes():
+    neighbors, labels = groups([40, 30, 20])
+    graph = symmetric_graph(neighbors)
+    parts = graph_of_parts(graph, labels.astype(np.int32), 3)
+    expected = np.zeros((3, 3))
+    np.add.at(expected, (np.repeat(labels, neighbors.shape[1]), labels[neighbors.ravel()]), 1)
+    found = np.zeros((3, 3))
+    found[np.repeat(np.arange(3), np.diff(parts.starts)), parts.others] = parts.weights
+    np.testing.assert_array_equal(found, expected + expected.T)
+    np.testing.assert_array_equal(parts.strengths, found.sum(axis=1))

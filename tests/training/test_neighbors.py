@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.training.neighbors import as_neighbors
+from cceclust.training.neighbors import Cells, as_neighbors
 
 
 def exact_neighbors(X, n_neighbors):
@@ -210,3 +210,16 @@ def test_clusters_in_one_direction_are_told_apart_by_distance_alone():
 def test_an_unknown_metric_is_refused(rows):
     with pytest.raises(InputError, match="metric='manhattan'; expected 'cosine' or 'euclidean'"):
         nearest_neighbors(rows, 5, metric="manhattan")
+
+
+def test_every_pair_of_near_cells_is_compared_once():
+    centres = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], np.float32)
+    cells = Cells(np.arange(30), np.array([0, 10, 20, 30]), centres, centres)
+    assert cells.pairs(20).tolist() == [[0, 0], [1, 1], [2, 2], [0, 1], [1, 2]]
+    assert len(cells.pairs(30)) == 6
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_of_equally_near_rows_the_first_are_kept(metric):
+    X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 20, axis=0)
+    assert nearest_neighbors(X, 3, metric=metric)[5].tolist() == [0, 1, 2]

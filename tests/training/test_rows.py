@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -115,7 +116,7 @@ def block_length(block: Any) -> int:
 
 def test_a_file_is_read_ahead_but_only_a_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 16)
-    rows = kinds_of_rows(tmp_path, numbers())["h5"]
+    rows = kinds_of_rows(tmp_path, numbers())["npy"]
     starts: list[int] = []
     read = rows.file.read
     monkeypatch.setattr(rows.file, "read", lambda where: (starts.append(where.start), read(where))[1])
@@ -124,6 +125,28 @@ def test_a_file_is_read_ahead_but_only_a_little(tmp_path: Path, monkeypatch: pyt
     time.sleep(0.2)
     assert starts == [0, 1, 2]
     results.close()
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 5, 7, 16, 40, 100])
+def test_every_chunk_is_read_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int
+) -> None:
+    monkeypatch.setattr("cceclust.choices.BLOCK_BYTES", 7 * 16)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("features", data=numbers(100), chunks=(chunk_rows, 4), compression="gzip")
+    with open_features(tmp_path / "x.h5") as features:
+        chunks: list[int] = []
+        read = features.read
+
+        def counting(where: slice) -> Any:
+            chunks.extend(range(where.start // chunk_rows, -(-where.stop // chunk_rows)))
+            return read(where)
+
+        monkeypatch.setattr(features, "read", counting)
+        found = list(FileRows(features, memory=1000 * 16).map_blocks(row_sums, np.ones(100)))
+    assert chunks == list(range(-(-100 // chunk_rows)))
+    assert [where.start for where, _ in found] == list(range(0, 100, 7))
+    np.testing.assert_array_equal(np.concatenate([sums for _, sums in found]), numbers(100).sum(axis=1))
 
 
 def test_an_error_in_the_reading_thread_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""One fit: measure, space, graph, starts, train, judge, fold, predict."""

@@ -1,0 +1,137 @@
+"""Every page does what it says: its code runs, its links lead somewhere, every warning is explained.
+
+Blocks marked ``bash`` and ``python`` are run, those of one page in order in one folder; ``console`` and ``text`` are
+only shown.
+"""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cceclust
+import cceclust.estimators
+import cceclust.files
+import cceclust.pseudo_labels
+import cceclust.torch
+from cceclust.training.diagnosis import HEAD_ADVICE, NETWORK_ADVICE, STILL_FALLING
+from cceclust.training.k_search import NOTHING_SPEAKS_FOR_CLUSTERS
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+SETUP = "python3 -m venv"
+
+
+def code_blocks(page: Path) -> list[tuple[str, str]]:
+    """Return (language, code) of all blocks of a page."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks_to_run(page: Path) -> list[tuple[str, str]]:
+    """Return the blocks of a page that the tests run: not those that make a new environment, which CI runs."""
+    return [block for block in code_blocks(page) if block[0] in ("bash", "python") and not block[1].startswith(SETUP)]
+
+
+def file_name(page: Path) -> str:
+    return page.name
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the commands that the pages use: this Python, and cceclust run by it."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name, words in {"cceclust": "-m cceclust", "python": ""}.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_to_run(page)], ids=file_name)
+def test_code_blocks_run_in_order(page: Path, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for language, code in blocks_to_run(page):
+        if language == "python":
+            exec(compile(code, page.name, "exec"), names)
+        else:
+            result = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, timeout=600
+            )
+            assert result.returncode == 0, f"{code}\n{result.stdout}\n{result.stderr}"
+            assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=file_name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    assert {language for language, _ in code_blocks(page)} <= {"bash", "python", "console", "text"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=file_name)
+def test_links_lead_to_files(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", prose):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_the_two_commands_are_those_of_ci() -> None:
+    commands = [code.strip() for language, code in code_blocks(README) if language == "bash" and code.startswith(SETUP)]
+    assert len(commands) == 2
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for name, command in zip(("try_command", "test_command"), commands, strict=True):
+        assert "\n" not in command
+        assert f"{name}='{command}'\n" in script
+
+
+def sentences() -> list[str]:
+    """Return a pattern for every warning and problem that the package can state, read from its source."""
+    patterns = []
+    for file in (ROOT / "cceclust").rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("warnings.warn", "problems.append"):
+                continue
+            said = call.args[0]
+            parts = said.values if isinstance(said, ast.JoinedStr) else [said] if isinstance(said, ast.Constant) else []
+            words = [re.escape(part.value) if isinstance(part, ast.Constant) else ".+?" for part in parts]
+            patterns.append("".join(words))
+    advice = [text for kind in (HEAD_ADVICE, NETWORK_ADVICE) for text in astuple(kind)]
+    constants = [
+        *advice,
+        STILL_FALLING,
+        NOTHING_SPEAKS_FOR_CLUSTERS,
+        "are nearly as good",
+        "may be worth a look as well",
+    ]
+    return [pattern for pattern in patterns if pattern] + [re.escape(text) for text in constants]
+
+
+def test_every_warning_is_explained() -> None:
+    text = (ROOT / "docs" / "if-you-see.md").read_text("utf-8")
+    said = " ".join(re.sub(r"^> ", "", text, flags=re.MULTILINE).split())
+    patterns = sentences()
+    assert len(patterns) > 15
+    for pattern in patterns:
+        assert re.search(pattern, said), pattern
+
+
+def test_the_reference_has_all_public_names() -> None:
+    listed = set(re.findall(r"^::: cceclust\.\S*?(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+    for module in (cceclust, cceclust.estimators, cceclust.files, cceclust.pseudo_labels, cceclust.torch):
+        assert set(module.__all__) - {"__version__", "Solver"} <= listed
+
+
+def test_the_first_page_says_what_the_readme_says() -> None:
+    index = ROOT / "docs" / "index.md"
+    opening = README.read_text("utf-8").split("\n\n")[1]
+    assert index.read_text("utf-8").split("\n\n")[1] == opening
+    assert code_blocks(index)[0] == next(block for block in code_blocks(README) if block[0] == "python")
