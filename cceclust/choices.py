@@ -85,9 +85,9 @@ FAIRNESS = 100.0
 # and the factor of the automatic weight decay. Fairness 10 and 100 suit clusters of nearly equal size, fairness 1
 # leaves their sizes to the data. Random starts become K-means starts where clusters are crowded.
 HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
-    ("random", 1.0, False, 1.0),
     ("random", 10.0, False, 1.0),
     ("k-means", 10.0, False, 1.0),
+    ("k-means", 100.0, False, 1.0),
     ("k-means", 100.0, False, 1.0),
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
@@ -113,13 +113,14 @@ REFIT_STEPS, REFIT_BATCH = 300, 250
 REFIT_DECAY = 0.1
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
-# or where it separates at most this part of the pairs of neighbours that the best one does;
+# or where it separates at most this part of the pairs of neighbours that the best one does.
 CLEARLY_FEWER = 0.5
-# Sizes are taken to be equal if there are clusters within this many standard errors of the best whose sizes lack at
-# most this part of the entropy of equal sizes. To lack so much then counts as one standard error.
-TIE_ERRORS, UNEVEN = 0.75, 0.01
-# If not, of those within this many standard errors the one that separates the fewest neighbours is taken.
-UNEVEN_TIE_ERRORS = 1.25
+# Candidates within this many standard errors of the best are hardly told apart from it. Of these, sizes that lack this
+# part of the entropy of equal sizes count like one standard error,
+TIE_ERRORS, UNEVEN = 0.75, 0.0125
+# unless the best lacks more than this, and none of the others is even. Then sizes differ, and of those within so many
+# standard errors the one that separates the fewest neighbours is taken.
+CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
 # rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10

@@ -37,9 +37,10 @@ def choose(
 
     If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those
     that the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
-    than leave sizes unequal. So if clusters of nearly even size are among them, sizes are taken to be equal, and
-    evenness counts beside modularity. If not, sizes differ in truth, and the one that separates the fewest neighbours
-    is chosen. For the same reason the plain one is also taken if it separates at most half as many as the best.
+    than leave sizes unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes
+    differ in truth, and the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about
+    equal, and evenness counts beside modularity. The plain one is also taken if it separates at most half as many
+    neighbours as the best.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -82,10 +83,11 @@ def choose(
     if floor is not None:
         scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
     below = (scores.max() - scores) / error if error > 0 else np.where(scores == scores.max(), 0.0, np.inf)
-    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels]) / choices.UNEVEN
-    even = np.flatnonzero((below <= choices.TIE_ERRORS) & (unevenness <= 1))
-    if len(even):
-        return int(even[np.argmin(below[even] + unevenness[even])])
+    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
+    is_near = below <= choices.TIE_ERRORS
+    is_even = is_near & (unevenness <= choices.UNEVEN)
+    if is_even.any() or unevenness[int(scores.argmax())] <= choices.CLEARLY_UNEVEN:
+        return int(np.argmin(np.where(is_near, below + unevenness / choices.UNEVEN, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
 

@@ -25,10 +25,16 @@ def test_the_most_even_is_taken_if_it_is_among_equals(below: float, taken: bool)
 def test_of_two_nearly_even_ones_evenness_and_modularity_decide_together():
     a_little_uneven = np.repeat([0, 1], [45, 55])
     labels = np.stack([LABELS[0], a_little_uneven])
-    # These sizes lack 0.0072 of the entropy of equal ones, which counts as 0.72 standard errors.
-    for below, taken in ((0.6, 0), (0.74, 1)):
+    # These sizes lack 0.0072 of the entropy of equal ones, which counts as 0.58 standard errors.
+    for below, taken in ((0.5, 0), (0.65, 1)):
         modularities = np.array([0.5 - below * standard_error(0.5, 100), 0.5])
         assert choose(labels, modularities, CUTS[:2], 2) == taken
+
+
+def test_a_best_one_that_is_nearly_even_is_not_left_for_fewer_separated_neighbours():
+    nearly, uneven = np.repeat([0, 1], [42, 58]), np.repeat([0, 1], [20, 80])
+    modularities = np.array([0.5, 0.5 - 0.7 * standard_error(0.5, 100)])
+    assert choose(np.stack([nearly, uneven]), modularities, np.array([0.2, 0.1]), 2) == 0
 
 
 @pytest.mark.parametrize(("below", "taken"), [(1.2, True), (1.3, False)])
