@@ -39,7 +39,11 @@ def test_nothing_is_left_of_a_fit_that_was_stopped(tmp_path: Path, end: signal.S
     write_features(tmp_path / "x.h5", generator.normal(size=(3000, 20)).astype("f4"))
     command = [sys.executable, "-m", "cceclust", "fit", "x.h5", "--k", "3", "--memory", "50KB"]
     process = subprocess.Popen(
-        [*command, "--set", "max_epochs=100000", "--set", "tol=0"], cwd=tmp_path, stderr=subprocess.PIPE
+        [*command, "--set", "max_epochs=100000", "--set", "tol=0"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        # The tests themselves may run where SIGINT is ignored, as in the background of a script.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         while str(tmp_path) not in Path(f"/proc/{process.pid}/maps").read_text():
