@@ -19,6 +19,7 @@ from cceclust.cli.options import (
     QuietOption,
     SplitOption,
     check_above_zero,
+    refuse_missing_images,
 )
 from cceclust.cli.settings import Setting, parse_settings, print_settings, settings_of
 from cceclust.cli.summary import print_summary, summarize
@@ -216,9 +217,8 @@ def deep(
     """
     from cceclust.files.images import open_images
     from cceclust.files.partial_labels import read_partial_labels
-    from cceclust.files.reading import refuse_what_is_not_there
 
-    refuse_what_is_not_there(images)
+    refuse_missing_images(images)
     from cceclust.torch.ranks import joined
     from cceclust.torch.runs import choose_settings, cluster_images
 

@@ -23,6 +23,7 @@ from cceclust.cli.options import (
     LimitOption,
     QuietOption,
     SplitOption,
+    refuse_missing_images,
 )
 
 if TYPE_CHECKING:
@@ -111,9 +112,8 @@ def extract(
     [bold]torchrun --nproc-per-node N -m cceclust extract[/], N processes share the work.
     """
     from cceclust.files.images import open_images
-    from cceclust.files.reading import refuse_what_is_not_there
 
-    refuse_what_is_not_there(images)
+    refuse_missing_images(images)
     from cceclust.torch.extraction import extract_features, usual_workers
     from cceclust.torch.ranks import joined
 

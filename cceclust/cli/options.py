@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -198,3 +199,14 @@ ImageLabelsOption = Annotated[
         rich_help_panel=INPUT_PANEL,
     ),
 ]
+
+
+def refuse_missing_images(images: Path) -> None:
+    """Say that there are none before torch is loaded.
+
+    Of several processes that torchrun started only one should say so, which they find out later, together.
+    """
+    from cceclust.files.reading import refuse_what_is_not_there
+
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        refuse_what_is_not_there(images)
