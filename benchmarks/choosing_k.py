@@ -25,6 +25,7 @@ from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import scale
 
+from cceclust import CCEClusterer
 from cceclust.bench.files import read_labelled
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
@@ -273,13 +274,32 @@ def print_choices(outcomes: Sequence[Choice]) -> None:
     results().print(table)
 
 
+def print_times(path: Path, rounds: int = 2) -> None:
+    """Print how long searches take beside the fit at the number they find, in CPU seconds of one thread."""
+    rows, _ = read_labelled(path)
+    for _ in range(rounds):
+        seconds = {}
+        for most in (30, 100):
+            started = time.process_time()
+            found = search_rows(in_memory(rows), range(2, most + 1), n_jobs=1).chosen
+            seconds[most] = time.process_time() - started
+        started = time.process_time()
+        CCEClusterer(found, random_state=0, n_jobs=1).fit(rows)
+        fit = time.process_time() - started
+        print(*(f"2..{most}: {taken / fit:.2f} times the fit" for most, taken in seconds.items()), sep="; ")
+
+
 def main() -> None:
     """Compare the methods and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="labelled feature files, beside the sets that need none")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seed", type=int, default=10, help="where blobs lie")
+    parser.add_argument("--times", action="store_true", help="time the search in the first file, and nothing else")
     arguments = parser.parse_args()
+    if arguments.times:
+        print_times(arguments.files[0])
+        return
     files = {name: load for path in arguments.files for name, load in sets_of(path).items()}
     print_choices(choose({**files, **small_sets(arguments.seed)}, arguments.methods))
 
