@@ -216,8 +216,9 @@ def peak():
 
 warnings.simplefilter("ignore")
 settings = {"n_init": 2, "max_epochs": 2, "n_jobs": 1, "random_state": 0, "force": True}
-# What compiled code and batches need is not what is measured: take it, and start the high-water mark anew.
-fit_file(sys.argv[1], 3, **settings)
+# What compiled code and batches need is not what is measured: take it, and start the high-water mark anew. The small
+# file is streamed too, and has enough rows for the same kernels, or compiling them would count.
+fit_file(sys.argv[1], 3, memory=Path(sys.argv[1]).stat().st_size // 2, **settings)
 Path("/proc/self/clear_refs").write_text("5")
 before = peak()
 fit_file(sys.argv[2], 3, memory=int(sys.argv[3]), **settings)
@@ -230,7 +231,7 @@ print(peak() - before)
 def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
     X = np.random.default_rng(0).standard_normal((50_000, 512), np.float32)
     small, large, budget = tmp_path / "small.npy", tmp_path / f"large.{ending}", X.nbytes // 2
-    np.save(small, X[:1500])
+    np.save(small, X[:12_000])
     if ending == "h5":
         write_features(large, X)
     else:
@@ -238,4 +239,4 @@ def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PEAK_OF_A_STREAM, str(small), str(large), str(budget)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     # Beside the rows to train on, there are some blocks on their way; all pages of a memory map would be too much.
-    assert int(result.stdout) < budget + 12 * BLOCK_BYTES
+    assert int(result.stdout) < budget + 8 * BLOCK_BYTES
