@@ -81,7 +81,7 @@ def least_work(n_rows: int, n_features: int, n_clusters: int) -> dict[str, tuple
     width = choices.components_for(n_features, n_clusters) or n_features
     seen = n_rows * choices.epochs_for(n_rows, 250)
     n_heads = len(choices.HEAD_MIX)
-    n_candidates = n_heads + choices.PARTITIONS + choices.UNEVEN_PARTITIONS
+    n_candidates = n_heads + sum(choices.partition_counts(n_rows))
     refit_rows = choices.REFIT_STEPS * choices.REFIT_BATCH
     return {
         "measure": (0, 2 * 4 * n_rows * n_features),

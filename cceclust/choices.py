@@ -63,8 +63,8 @@ SAME_CLUSTERS = 0.9
 EVALUATION_BYTES = 64 << 20
 # or where points times squared clusters, which the exact solver's time grows with, would exceed this.
 EVALUATION_WORK = 50_000_000
-# More rows than this change a mean loss by less than a hundredth, and take longer than training.
-EVALUATION_ROWS = 10_000
+# More rows than this change a mean loss by about a hundredth, and take longer than training.
+EVALUATION_ROWS = 5000
 # They are read this many at a time.
 EVALUATION_PIECE = 4096
 # Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
@@ -96,8 +96,16 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 # training takes most of the time.
 MANY_CLUSTERS = 100
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
-# differ more.
-PARTITIONS, UNEVEN_PARTITIONS = 3, 2
+# differ more. Of graphs with more rows than this, partitions differ less, and one of each kind fewer is enough.
+PARTITIONS, UNEVEN_PARTITIONS, ROWS_FOR_FEWER_PARTITIONS = 3, 2, 30_000
+
+
+def partition_counts(n_rows: int) -> tuple[int, int]:
+    """Return how many partitions of the graph are candidates: of either kind."""
+    fewer = int(n_rows > ROWS_FOR_FEWER_PARTITIONS)
+    return PARTITIONS - fewer, UNEVEN_PARTITIONS - fewer
+
+
 # With fewer parts than wanted, the resolution of a partition is raised by this factor, at most this many times.
 RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
 # Uneven ones are merged from this many times more parts, grown at this resolution at least.
@@ -366,6 +374,8 @@ UNLIKE_COLUMNS = 20.0
 FAR = 30.0
 # unless they are more than this part of the rows.
 MOST_FAR = 0.01
+# The median of so many rows is their middle.
+ROWS_FOR_MIDDLE = 300
 # Rows whose distances to their neighbours a thread measures at once.
 ROWS_FOR_OUTLIERS = 1024
 
@@ -400,8 +410,6 @@ LOW_CONFIDENCE = 0.1
 
 # Rows are read, projected and predicted in blocks of this size in bytes: they stay in the second-level cache.
 BLOCK_BYTES = 4 << 20
-# A copy of this size stays in the cache of a core.
-BYTES_SUMMED_AT_ONCE = 1 << 20
 # Blocks of a file that a thread reads ahead of the arithmetic: one is under way while another waits.
 BLOCKS_READ_AHEAD = 2
 # Files larger than memory: with less, a sample that stands for all rows would not fit.

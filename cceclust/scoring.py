@@ -357,19 +357,19 @@ def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> 
     rows, points = rows[usable], points[usable]
     if not 2 <= len(np.unique(rows)) < len(rows):
         return None
-    return mean_silhouette(points.astype(np.float64), np.unique(rows, return_inverse=True)[1])
+    # Distances come from products, which lose digits far from the origin, and whose squares may leave their range.
+    points = points - points.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean_silhouette(points / (np.abs(points).max() or 1), np.unique(rows, return_inverse=True)[1])
 
 
-def mean_silhouette(points: NDArray[np.float64], codes: NDArray[np.intp]) -> float:
+def mean_silhouette(points: NDArray[np.float32], codes: NDArray[np.intp]) -> float:
     """Return the mean of (b − a) / max(a, b), for each row's mean distance a to its own and b to the nearest cluster.
 
     A row that is alone in its cluster counts as 0, as in scikit-learn.
     """
-    # Distances come from products, which lose digits far from the origin.
-    points = points - points.mean(axis=0)
     squares = (points**2).sum(axis=1)
     sizes = np.bincount(codes)
-    members = np.eye(len(sizes))[codes]
+    members = np.eye(len(sizes), dtype=np.float32)[codes]
     total = 0.0
     for start in range(0, len(points), SILHOUETTE_BLOCK):
         block = np.arange(start, min(start + SILHOUETTE_BLOCK, len(points)))

@@ -368,7 +368,8 @@ def start_heads(
 
 def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> NDArray[np.int32]:
     """Return several partitions of the graph, the best first."""
-    ways = [partition_graph] * choices.PARTITIONS + [partition_unevenly] * choices.UNEVEN_PARTITIONS
+    n_even, n_uneven = choices.partition_counts(arena.graph.n_nodes)
+    ways = [partition_graph] * n_even + [partition_unevenly] * n_uneven
     with ThreadPoolExecutor(n_threads) as pool:
         jobs = [pool.submit(way, arena.graph, n_clusters, seed=seed + number) for number, way in enumerate(ways)]
         found = np.stack([job.result() for job in jobs])

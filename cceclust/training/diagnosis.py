@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
+from cceclust.training.kernels import add_rows
 from cceclust.training.logits import block_logits, head_on_blocks
 from cceclust.training.progress import OnProgress, counting_rows, silent
 from cceclust.training.rows import LazyRows, Rows
@@ -188,14 +189,11 @@ def sums_of_clusters(
     block: Any, labels: NDArray[np.int64], weights: NDArray[np.float64], n_clusters: int
 ) -> NDArray[np.float64]:
     """Return the weighted sum of the rows of each cluster."""
+    if sparse.issparse(block):
+        members = sparse.csr_array((weights, (labels, np.arange(len(labels)))), (n_clusters, len(labels)))
+        return np.asarray((members @ block).toarray())
     sums = np.zeros((n_clusters, block.shape[1]))
-    # Sums need float64, and so a copy of the rows: of a few at a time.
-    step = max(1, choices.BYTES_SUMMED_AT_ONCE // (block.shape[1] * sums.itemsize))
-    for start in range(0, len(labels), step):
-        part = slice(start, start + step)
-        entries = weights[part], (labels[part], np.arange(len(labels[part])))
-        added = sparse.csr_array(entries, (n_clusters, len(labels[part]))) @ block[part]
-        sums += added.toarray() if sparse.issparse(added) else added
+    add_rows(block, labels, weights, sums)
     return sums
 
 

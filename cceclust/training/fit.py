@@ -180,23 +180,17 @@ def fit_heads(
             seed=seed,
             on_progress=on_progress,
         )
-        search, weights_of_all = gathered.search, gathered.sample_weight
-        sample_weight = gathered.weights
-        if search is not None:
-            settings = settings.with_clusters(search.chosen)
+        if gathered.search is not None:
+            settings = settings.with_clusters(gathered.search.chosen)
         if supervision is not None:
             supervision = supervision.among(gathered.which)
-        # Rows without a label that learn from labels alone only serve to measure the features.
-        learning = sample_weight if make_objective or supervision is None else supervision.only_labelled(sample_weight)
-        n_learning = int((learning > 0).sum())
-        if make_objective and n_learning < settings.n_clusters:
-            raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
+        learning = learning_weights(gathered.weights, settings, make_objective, supervision)
         # Labels decide between heads by the loss they leave; without any, the graph decides.
         is_judged = make_objective is not None and supervision is None and settings.is_judged
         prepared = prepare(
             gathered.space,
             settings if make_objective else replace(settings, n_neighbors=0),
-            sample_weight,
+            gathered.weights,
             neighbors,
             is_judged=is_judged,
             seed=seed,
@@ -208,8 +202,8 @@ def fit_heads(
         if make_objective is None:
             prepared = replace(prepared, n_companions=0)
         elif supervision is not None:
-            supervision = supervision.joined(prepared.space.rows.matrix, sample_weight)
-        decay = choose_decay(prepared.space, prepared.spectrum, settings, sample_weight, supervision, seed=seed)
+            supervision = supervision.joined(prepared.space.rows.matrix, gathered.weights)
+        decay = choose_decay(prepared.space, prepared.spectrum, settings, gathered.weights, supervision, seed=seed)
         plans, partitions = plan_candidates(prepared, settings, decay, rows.dtype, seed=seed)
         trained = train_heads(
             prepared,
@@ -217,7 +211,7 @@ def fit_heads(
             plans,
             partitions,
             make_objective,
-            sample_weight,
+            gathered.weights,
             learning,
             supervision,
             on_progress,
@@ -246,12 +240,11 @@ def fit_heads(
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
         coef, intercept = finite_heads(gathered, weights, biases)
-        weights_of_means = weights_of_all if supervision is None else None
         prediction = predict_rows(
             coef,
             intercept,
             rows,
-            sample_weight=weights_of_means,
+            sample_weight=gathered.sample_weight if supervision is None else None,
             n_threads=settings.n_threads,
             on_progress=on_progress,
         )
@@ -261,25 +254,16 @@ def fit_heads(
             fitted = replace(
                 plans[best],
                 fairness=settings.fixed_fairness or choices.FAIRNESS,
-                prior=prediction.shares(weights_of_all).astype(rows.dtype),
+                prior=prediction.shares(gathered.sample_weight).astype(rows.dtype),
             )
             objective = make_objective([fitted])
             last = replace(trained, weights=weights[None], biases=biases[None])
             alone = evaluate_heads(last, prepared, lambda _: objective, learning, None, settings, seed)
             loss = float(alone.losses[0])
     agreement = evaluation.agreement if choice is None else choice.agreement
-    if search is not None and search.chosen == 1:
-        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
-        problems = [search.in_words()]
-    elif make_objective:
-        problems = find_problems(
-            prediction.sizes((weights_of_all > 0).astype(float) if settings.has_free_prior else weights_of_all),
-            None if settings.has_free_prior else plans[best].prior,
-            prediction.mean_confidence(weights_of_all),
-            agreement=agreement,
-            converged=trained.converged,
-            n_candidates=1 if choice is None else len(choice.names),
-            closest=None if choice is None or choice.is_floor else choice.closest,
+    if make_objective:
+        problems = problems_of_clusters(
+            gathered, settings, prediction, plans[best].prior, choice, agreement=agreement, converged=trained.converged
         )
     else:
         # Classes may have any size and, with soft labels, any confidence.
@@ -306,9 +290,51 @@ def fit_heads(
         standardization=gathered.space.origin,
         prediction=prediction,
         columns=gathered.columns,
-        outlier_scores=score_outliers(prepared, sample_weight, settings) if gathered.has_all_rows else None,
+        outlier_scores=score_outliers(prepared, gathered.weights, settings) if gathered.has_all_rows else None,
         problems=problems,
-        search=search,
+        search=gathered.search,
+    )
+
+
+def learning_weights(
+    sample_weight: NDArray[Any],
+    settings: FitSettings,
+    make_objective: MakeObjective | None,
+    supervision: Supervision | None,
+) -> NDArray[Any]:
+    """Return the weights of the rows that heads learn from, 0 for the others; refuse fewer rows than clusters."""
+    if make_objective is None and supervision is not None:
+        # Rows without a label only serve to measure the features.
+        return supervision.only_labelled(sample_weight)
+    n_learning = int((sample_weight > 0).sum())
+    if make_objective and n_learning < settings.n_clusters:
+        raise InputError(f"n_samples={n_learning} should be >= n_clusters={settings.n_clusters}")
+    return sample_weight
+
+
+def problems_of_clusters(
+    gathered: Gathered,
+    settings: FitSettings,
+    prediction: Prediction,
+    prior: NDArray[Any],
+    choice: Choice | None,
+    *,
+    agreement: float | None,
+    converged: bool,
+) -> list[str]:
+    """Return what makes the clusters doubtful."""
+    if gathered.search is not None and gathered.search.chosen == 1:
+        # A single cluster is neither tiny nor unsure: this is all there is to say of it.
+        return [gathered.search.in_words()]
+    weights = gathered.sample_weight
+    return find_problems(
+        prediction.sizes((weights > 0).astype(float) if settings.has_free_prior else weights),
+        None if settings.has_free_prior else prior,
+        prediction.mean_confidence(weights),
+        agreement=agreement,
+        converged=converged,
+        n_candidates=1 if choice is None else len(choice.names),
+        closest=None if choice is None or choice.is_floor else choice.closest,
     )
 
 

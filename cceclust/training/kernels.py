@@ -13,6 +13,7 @@ from cceclust.pseudo_labels.summation import sum_in_pairs
 __all__ = [
     "add_by_label",
     "add_moments",
+    "add_rows",
     "gather_standardized",
     "mean_distances",
     "row_distances",
@@ -54,6 +55,18 @@ def add_moments(
             value = np.float64(row[j]) - shift[j]
             sums[j] += weight * value
             squares[j] += weight * value * value
+
+
+@compiled(error_model="numpy")
+def add_rows(
+    matrix: FloatArray, labels: NDArray[np.integer[Any]], weights: FloatArray, sums: NDArray[np.float64]
+) -> None:
+    """Add each weighted row to the sum of its cluster in `sums` (n_clusters, n_features; IN and OUT)."""
+    for i in range(matrix.shape[0]):
+        row, target = matrix[i], sums[labels[i]]
+        weight = np.float64(weights[i])
+        for j in range(row.shape[0]):
+            target[j] += weight * np.float64(row[j])
 
 
 @compiled(error_model="numpy")

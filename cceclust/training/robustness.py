@@ -113,7 +113,7 @@ def distances_from_the_middle(
     n_threads : int
         Number of threads. It does not change the result.
     """
-    middle = find_middle(sample_rows(rows, sample_weight, seed)[0])
+    middle = find_middle(sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_MIDDLE)[0])
     distances = np.empty(rows.shape[0])
     for where, found in rows.map_blocks(partial(distances_of, middle=middle), n_threads=n_threads):
         distances[where] = found
