@@ -425,7 +425,7 @@ CHUNKS_IN_WORKER = 3
 # hide the cost of opening a file.
 SHARD_CHUNK_BYTES = 64 << 20
 # The silhouette compares all pairs of this many rows.
-SILHOUETTE_ROWS = 2000
+SILHOUETTE_ROWS = 1000
 
 
 def rows_to_keep(n_features: int, memory: int) -> int:
