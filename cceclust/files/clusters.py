@@ -155,7 +155,9 @@ class Clusters:
         classes = self.parameters.get("classes")
         if not isinstance(classes, list) or len(classes) <= self.labels.max(initial=-1):
             return self.labels
-        return np.asarray(np.array(classes)[self.labels])
+        # A label of -1, for no cluster, picks the last.
+        none = "" if any(isinstance(name, str) for name in classes) else -1
+        return np.asarray(np.array([*classes, none])[self.labels])
 
     @property
     def chosen_restart(self) -> int | None:
@@ -225,6 +227,8 @@ def check_numbers(clusters: Clusters) -> None:
     """Raise InputError unless shapes, types and ranges follow the contract."""
     if not len(clusters.labels):
         raise InputError("there are no labels; expected at least one row")
+    if clusters.labels.dtype.kind == "i" and clusters.labels.min() < -1:
+        raise InputError(f"labels go from {clusters.labels.min()}; expected 0 or more, or -1 for no cluster")
     if clusters.probabilities is not None:
         check_probabilities(clusters.probabilities, clusters.labels)
         check_classes(clusters.parameters, clusters.probabilities.shape[1])

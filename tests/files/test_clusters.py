@@ -188,6 +188,20 @@ def test_labels_must_be_there_and_integers(tmp_path: Path, labels: list[object] 
         read_clusters(tmp_path / "c.h5")
 
 
+def test_labels_below_those_of_no_cluster_are_refused(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", Clusters(np.array([0, 1, -1])))
+    with h5py.File(tmp_path / "c.h5", "r+") as file:
+        file["labels"][0] = np.iinfo(np.int64).min
+    with pytest.raises(FileContentError, match="expected 0 or more, or -1 for no cluster"):
+        read_clusters(tmp_path / "c.h5")
+
+
+@pytest.mark.parametrize(("classes", "named"), [(["a", "b"], ["b", "", "a"]), ([3, 7], [7, -1, 3])])
+def test_a_row_in_no_cluster_has_no_class(classes: list[object], named: list[object]) -> None:
+    clusters = Clusters(np.array([1, -1, 0]), parameters={"classes": classes})
+    assert clusters.named_labels.tolist() == named
+
+
 def test_lengths_that_disagree_in_a_file(tmp_path: Path) -> None:
     write_clusters(tmp_path / "c.h5", CLUSTERS)
     with h5py.File(tmp_path / "c.h5", "r+") as file:
