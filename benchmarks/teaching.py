@@ -125,6 +125,18 @@ def print_table(results: list[dict[str, Any]], quality: str) -> None:
             print(f"| {labels} | {fairness} | {n_neighbors or 'no'} | {cells} |")
 
 
+def print_differences(results: list[dict[str, Any]], quality: str) -> None:
+    """Print by how much each kind of labels differs from the first, paired by set, seed, fairness and neighbours."""
+    values: dict[str, dict[tuple[Any, ...], float]] = {}
+    for r in results:
+        values.setdefault(r["labels"], {})[r["data"], r["seed"], r["fairness"], r["neighbors"]] = r[quality]
+    first, *others = (labels for labels in values if labels.startswith("EM") or labels == "exact")
+    for labels in others:
+        found = np.array([values[labels][pair] - values[first][pair] for pair in values[first]])
+        error = found.std() / np.sqrt(len(found))
+        print(f"{quality}: {labels} is {found.mean():+.4f} ± {error:.4f} (standard error) beside {first}")
+
+
 def matches(result: dict[str, Any], labels: str, fairness: str, n_neighbors: int) -> bool:
     """Tell whether a result is of this kind."""
     return (result["labels"], result["fairness"], result["neighbors"]) == (labels, fairness, n_neighbors)
@@ -150,6 +162,8 @@ def main() -> None:
     results = measure(sets, options.seeds, options.kept)
     for quality in ("accuracy", "modularity"):
         print_table(results, quality)
+        print()
+        print_differences(results, quality)
         print()
 
 

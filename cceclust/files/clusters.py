@@ -395,7 +395,7 @@ def read_clusters(path: str | Path) -> Clusters:
     try:
         clusters = Clusters(
             **found,
-            k_search=k_table(of_search, len(found["labels"])),
+            k_search=k_table(of_search, found["labels"].size),
             model_id=None if model_id is None else str(model_id),
         )
         check_numbers(clusters)

@@ -52,6 +52,11 @@ def choose_columns(
     paths = usual_column(free, PATH_HEADERS)
     aside = {name for name in (names, labels, paths, *keep) if name is not None}
     columns = table.load(aside)
+    for name in (names, labels, paths):
+        if name is not None and columns[name].ndim != 1:
+            raise FileContentError(
+                f"{shown}: column {name!r} holds lists; expected one name, label or path for each row"
+            )
     features = wanted or feature_columns(shown, columns, aside)
     matrix = as_matrix(shown, {name: columns[name] for name in features})
     return {

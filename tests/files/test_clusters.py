@@ -188,6 +188,15 @@ def test_labels_must_be_there_and_integers(tmp_path: Path, labels: list[object] 
         read_clusters(tmp_path / "c.h5")
 
 
+def test_a_single_number_is_no_column_of_labels(tmp_path: Path) -> None:
+    write_clusters(tmp_path / "c.h5", Clusters(np.array([0, 1])))
+    with h5py.File(tmp_path / "c.h5", "r+") as file:
+        del file["labels"]
+        file["labels"] = 7
+    with pytest.raises(FileContentError, match=r"labels have shape \(\)"):
+        read_clusters(tmp_path / "c.h5")
+
+
 def test_labels_below_those_of_no_cluster_are_refused(tmp_path: Path) -> None:
     write_clusters(tmp_path / "c.h5", Clusters(np.array([0, 1, -1])))
     with h5py.File(tmp_path / "c.h5", "r+") as file:

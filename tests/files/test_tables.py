@@ -219,6 +219,13 @@ class TestArrow:
         with open_features(tmp_path / "x.parquet") as features:
             assert features.dtype == np.float32
 
+    @pytest.mark.parametrize("name", ["name", "label", "path"])
+    def test_lists_are_no_names_labels_or_paths(self, name: str, tmp_path: Path) -> None:
+        lists = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 3.0, 4.0]), 2)
+        pa.parquet.write_table(pa.table({"a": [1.0, 2.0], name: lists}), tmp_path / "x.parquet")
+        with pytest.raises(FileContentError, match=f"column '{name}' holds lists"):
+            open_features(tmp_path / "x.parquet")
+
     @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 3), pa.large_list(pa.float32())])
     def test_a_column_of_lists_is_the_matrix(self, tmp_path: Path, kind: Any) -> None:
         vectors = pa.array([[1, 2, 3], [4, 5, 6]], kind)
