@@ -123,9 +123,10 @@ REFIT_DECAY = 0.1
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does.
 CLEARLY_FEWER = 0.5
-# Candidates within this many standard errors of the best are hardly told apart from it. Of these, sizes that lack this
-# part of the entropy of equal sizes count like one standard error,
-TIE_ERRORS, UNEVEN = 0.75, 0.0125
+# Candidates within this many standard errors of the best are hardly told apart from it. Of these, the modularity with
+# so many of the nearest neighbours decides, and sizes that lack this part of the entropy of equal sizes count like one
+# standard error,
+TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 # unless the best lacks more than this, and none of the others is even. Then sizes differ, and of those within so many
 # standard errors the one that separates the fewest neighbours is taken.
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25

@@ -104,9 +104,9 @@ class Arena:
     neighbors: NDArray[Any]
     graph: Graph
 
-    def modularities(self, labels: NDArray[Any]) -> NDArray[np.float64]:
-        """Judge several labelings."""
-        return np.atleast_1d(neighbor_modularity(labels, self.neighbors, self.sample_weight))
+    def modularities(self, labels: NDArray[Any], n_nearest: int | None = None) -> NDArray[np.float64]:
+        """Judge several labelings, by all neighbours or so many of the nearest."""
+        return np.atleast_1d(neighbor_modularity(labels, self.neighbors[:, :n_nearest], self.sample_weight))
 
     def cuts(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return the part of pairs of neighbours that each of several labelings separates."""
@@ -414,7 +414,7 @@ def choose_head(
     """
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
     labels = labels_of(arena, weights, biases, n_threads=settings.n_threads)
-    floor, on_graph = None, None
+    floor = on_graph = on_nearest = None
     if partitions is not None:
         n_clusters = settings.n_clusters
         improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
@@ -443,9 +443,18 @@ def choose_head(
         )
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
         labels, floor = labels_of(arena, weights, biases, n_threads=settings.n_threads), len(names) - 1
-        on_graph = arena.modularities(np.concatenate([wanted, labels[-1:]]))
+        wanted = np.concatenate([wanted, labels[-1:]])
+        on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
     modularities = arena.modularities(labels)
-    best = choose(labels, modularities, arena.cuts(labels), settings.n_clusters, floor=floor, on_graph=on_graph)
+    best = choose(
+        labels,
+        modularities,
+        arena.cuts(labels),
+        settings.n_clusters,
+        floor=floor,
+        on_graph=on_graph,
+        on_nearest=on_nearest,
+    )
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
     return Choice(

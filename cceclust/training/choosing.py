@@ -32,6 +32,7 @@ def choose(
     *,
     floor: int | None = None,
     on_graph: NDArray[np.float64] | None = None,
+    on_nearest: NDArray[np.float64] | None = None,
 ) -> int:
     """Return which of several labelings to take.
 
@@ -39,7 +40,8 @@ def choose(
     that the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
     than leave sizes unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes
     differ in truth, and the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about
-    equal, and evenness counts beside modularity. The plain one is also taken if it separates at most half as many
+    equal, and what counts is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which are
+    of the same class more often than others. The plain one is also taken if it separates at most half as many
     neighbours as the best.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
@@ -60,6 +62,8 @@ def choose(
         The number of the plain candidate.
     on_graph : ndarray of shape (n_labelings,), optional
         The modularities of the clusters that each labeling approximates; by default its own.
+    on_nearest : ndarray of shape (n_labelings,), optional
+        Their modularities with only the nearest neighbours of each row; by default the same as with all.
 
     Examples
     --------
@@ -82,14 +86,21 @@ def choose(
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
     if floor is not None:
         scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
-    below = (scores.max() - scores) / error if error > 0 else np.where(scores == scores.max(), 0.0, np.inf)
+    below = errors_below(scores.max(), scores, error)
     unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
     is_near = below <= choices.TIE_ERRORS
     is_even = is_near & (unevenness <= choices.UNEVEN)
     if is_even.any() or unevenness[int(scores.argmax())] <= choices.CLEARLY_UNEVEN:
-        return int(np.argmin(np.where(is_near, below + unevenness / choices.UNEVEN, np.inf)))
+        finer = scores if on_nearest is None else on_nearest
+        lacking = errors_below(finer[is_near].max(), finer, error) + unevenness / choices.UNEVEN
+        return int(np.argmin(np.where(is_near, lacking, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
+
+
+def errors_below(best: float, scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
+    """Return by how many standard errors scores are below the best; without an error, any difference is certain."""
+    return (best - scores) / error if error > 0 else np.where(scores >= best, 0.0, np.inf)
 
 
 def evenness(labels: NDArray[np.integer[Any]], n_clusters: int) -> float:

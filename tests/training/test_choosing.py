@@ -31,6 +31,13 @@ def test_of_two_nearly_even_ones_evenness_and_modularity_decide_together():
         assert choose(labels, modularities, CUTS[:2], 2) == taken
 
 
+def test_the_nearest_neighbours_decide_between_equals_only():
+    modularities = np.array([0.5, 0.5 - 0.5 * standard_error(0.5, 100), 0.3])
+    labels = np.stack([LABELS[0], LABELS[3], LABELS[2]])
+    assert choose(labels, modularities, CUTS[:3], 2) == 0
+    assert choose(labels, modularities, CUTS[:3], 2, on_nearest=np.array([0.5, 0.6, 0.9])) == 1
+
+
 def test_a_best_one_that_is_nearly_even_is_not_left_for_fewer_separated_neighbours():
     nearly, uneven = np.repeat([0, 1], [42, 58]), np.repeat([0, 1], [20, 80])
     modularities = np.array([0.5, 0.5 - 0.7 * standard_error(0.5, 100)])
