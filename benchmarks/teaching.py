@@ -126,15 +126,20 @@ def print_table(results: list[dict[str, Any]], quality: str) -> None:
 
 
 def print_differences(results: list[dict[str, Any]], quality: str) -> None:
-    """Print by how much each kind of labels differs from the first, paired by set, seed, fairness and neighbours."""
-    values: dict[str, dict[tuple[Any, ...], float]] = {}
-    for r in results:
-        values.setdefault(r["labels"], {})[r["data"], r["seed"], r["fairness"], r["neighbors"]] = r[quality]
-    first, *others = (labels for labels in values if labels.startswith("EM") or labels == "exact")
-    for labels in others:
-        found = np.array([values[labels][pair] - values[first][pair] for pair in values[first]])
+    """Print how all kinds of labels compare with the first, as means over λ, paired by data and seed."""
+
+    def mean(labels: str, n_neighbors: int) -> NDArray[np.float64]:
+        kind = [r for r in results if (r["labels"], r["neighbors"]) == (labels, n_neighbors)]
+        pairs = sorted({(r["data"], r["seed"]) for r in kind})
+        return np.array([np.mean([r[quality] for r in kind if (r["data"], r["seed"]) == pair]) for pair in pairs])
+
+    first, *others = dict.fromkeys(r["labels"] for r in results)
+    compared = [(labels, n, first, n) for labels in others for n in (0, 10)] + [(first, 10, first, 0)]
+    for labels, n_neighbors, base, n_of_base in compared:
+        found = mean(labels, n_neighbors) - mean(base, n_of_base)
         error = found.std() / np.sqrt(len(found))
-        print(f"{quality}: {labels} is {found.mean():+.4f} ± {error:.4f} (standard error) beside {first}")
+        named = f"{labels} ({n_neighbors} neighbours) beside {base} ({n_of_base})"
+        print(f"{quality}, {named}: {found.mean():+.3f} ± {error:.3f} (standard error)")
 
 
 def matches(result: dict[str, Any], labels: str, fairness: str, n_neighbors: int) -> bool:
