@@ -228,7 +228,8 @@ def check_numbers(clusters: Clusters) -> None:
     if not len(clusters.labels):
         raise InputError("there are no labels; expected at least one row")
     if clusters.labels.dtype.kind == "i" and clusters.labels.min() < -1:
-        raise InputError(f"labels go from {clusters.labels.min()}; expected 0 or more, or -1 for no cluster")
+        lowest, highest = clusters.labels.min(), clusters.labels.max()
+        raise InputError(f"labels go from {lowest} to {highest}; expected 0 or more, or -1 for no cluster")
     if clusters.probabilities is not None:
         check_probabilities(clusters.probabilities, clusters.labels)
         check_classes(clusters.parameters, clusters.probabilities.shape[1])
