@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from speed import make_blobs
+from speed import features_for
 from threadpoolctl import threadpool_limits
 
 from cceclust import CCEClusterer, choices
-from cceclust.bench.files import read_labelled
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
@@ -122,14 +120,6 @@ def fastest(run: Callable[[], object], n_rounds: int = 5) -> float:
     return min(seconds)
 
 
-def repeated(path: Path, n_samples: int) -> NDArray[np.float32]:
-    """Return the rows of a file, over and over, with a little noise."""
-    rows = read_labelled(path)[0].astype(np.float32)
-    rows = rows[np.arange(n_samples) % len(rows)]
-    rows += np.float32(0.05) * np.random.default_rng(0).standard_normal(rows.shape, np.float32)
-    return rows
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,7 +131,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ClusteringWarning)
     k, n_samples = options.k, options.samples
-    features = repeated(options.file, n_samples) if options.file else make_blobs(n_samples, 2048, k)
+    features = features_for(options.file, n_samples, 2048, k)
     # Compiling is not what is measured.
     CCEClusterer(k, random_state=0).fit(features[:: max(1, n_samples // 12_000)])
     with threadpool_limits(1):

@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from cceclust import CCEClusterer
+from cceclust import CCEClusterer, choices
+from cceclust.bench.files import read_labelled
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
 
-EPOCHS = 10
 BATCH = 250
+# As many as the default has for this many rows.
+EPOCHS = choices.epochs_for(50_000, BATCH)
 # Told apart from the epochs themselves: measuring the data, evaluating the restarts, predicting.
 AROUND_THE_EPOCHS = "CCE, one restart, one epoch"
 RUNS: dict[str, Callable[[NDArray[Any], int], object]] = {
@@ -105,17 +108,30 @@ def make_blobs(n_samples: int, n_features: int, n_clusters: int, seed: int = 0) 
     return rows
 
 
+def features_for(path: Path | None, n_samples: int, n_features: int, n_clusters: int) -> NDArray[np.float32]:
+    """Return the rows of a file, over and over, with a little noise; synthetic ones without a file."""
+    if path is None:
+        return make_blobs(n_samples, n_features, n_clusters)
+    rows = read_labelled(path)[0].astype(np.float32)
+    rows = rows[np.arange(n_samples) % len(rows)]
+    rows += np.float32(0.05) * np.random.default_rng(0).standard_normal(rows.shape, np.float32)
+    return rows
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=50_000, help="rows of the synthetic features (%(default)s)")
-    parser.add_argument("--dimensions", type=int, default=2048, help="their columns (%(default)s)")
+    parser.add_argument(
+        "file", nargs="?", type=Path, help="features to repeat, with noise of 0.05; else synthetic ones"
+    )
+    parser.add_argument("--samples", type=int, default=50_000, help="number of rows (%(default)s)")
+    parser.add_argument("--dimensions", type=int, default=2048, help="columns of the synthetic features (%(default)s)")
     parser.add_argument("-k", "--k", type=int, default=10, help="number of clusters (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds in which all run in turns (%(default)s)")
     options = parser.parse_args()
-    features = make_blobs(options.samples, options.dimensions, options.k)
+    features = features_for(options.file, options.samples, options.dimensions, options.k)
     ratios, seconds = measure_speed(features, options.k, options.rounds)
-    table = plain_table(f"{options.samples:,} × {options.dimensions:,} float32", "ratio of times", "")
+    table = plain_table(f"{features.shape[0]:,} × {features.shape[1]:,} float32", "ratio of times", "")
     for name, value in ratios.items():
         table.add_row(name, f"{value:.2f}")
     results().print(table)
