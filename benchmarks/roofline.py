@@ -120,6 +120,19 @@ def fastest(run: Callable[[], object], n_rounds: int = 5) -> float:
     return min(seconds)
 
 
+def peak_memory(run: Callable[[], object], n_bytes: int) -> float:
+    """Return the most memory that is in use during a run, the input included, in multiples of the input (Linux)."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+    def kilobytes(name: str) -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(name))
+
+    reset.write_text("5")
+    before = kilobytes("VmRSS") * 1024 - n_bytes
+    run()
+    return (kilobytes("VmHWM") * 1024 - before) / n_bytes
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -134,6 +147,7 @@ def main() -> None:
     features = features_for(options.file, n_samples, 2048, k)
     # Compiling is not what is measured.
     CCEClusterer(k, random_state=0).fit(features[:: max(1, n_samples // 12_000)])
+    memory = peak_memory(lambda: CCEClusterer(k, random_state=0).fit(features), features.nbytes)
     with threadpool_limits(1):
         parts, total = seconds_of_parts(lambda: CCEClusterer(k, random_state=0, n_jobs=1).fit(features))
         plain = fastest(lambda: KMeans(k, n_init=1, random_state=0).fit(features), 1)
@@ -152,6 +166,7 @@ def main() -> None:
     results().print(table)
     aside = 1 - sum(seconds for part, seconds in parts.items() if PARTS[part][1]) / total
     print(f"Outside products, solver and search: {aside:.0%}. Time / one start of K-means: {total / plain:.2f}.")
+    print(f"Peak of the memory: {memory:.2f} times the input.")
 
 
 if __name__ == "__main__":

@@ -284,6 +284,8 @@ MOST_ROWS = 500_000
 # which finds 0.92 of the nearest fifteen in 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
 ROWS_COMPARED = 1500
+# Columns of all rows that are copied at once while rows are sorted by cells.
+COLUMNS_SORTED_AT_ONCE = 32
 # Smaller cells follow the data more closely, but products of smaller matrices are slower.
 ROWS_IN_CELL = 128
 # Many equal rows share a cell, which is cut into pieces of this size.

@@ -106,10 +106,18 @@ def nearest_neighbors(
             cells = consecutive_cells(n_samples)
         else:
             cells = cells_around_centres(directions, random_state, pool, metric)
-        found = search_cells(directions[cells.order], cells, n_neighbors, n_compared, metric, pool, on_block)
+        put_in_order(directions, cells.order)
+        found = search_cells(directions, cells, n_neighbors, n_compared, metric, pool, on_block)
         neighbors = np.empty_like(found)
         neighbors[cells.order] = cells.order[found]
     return neighbors
+
+
+def put_in_order(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> None:
+    """Sort rows in place, a few columns at a time, as a copy of all could be too large."""
+    for start in range(0, rows.shape[1], choices.COLUMNS_SORTED_AT_ONCE):
+        columns = slice(start, start + choices.COLUMNS_SORTED_AT_ONCE)
+        rows[:, columns] = rows[order, columns]
 
 
 def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -> NDArray[np.float32]:

@@ -88,7 +88,9 @@ def find_axes(
     sample: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[Any], count: int, seed: int
 ) -> NDArray[np.float32]:
     """Return the leading principal components of a sample of rows with weights that sum to 1."""
-    return leading_axes((sample - mean) * np.sqrt(weights)[:, None], count, seed)
+    centred = sample - mean
+    centred *= np.sqrt(weights)[:, None]
+    return leading_axes(centred, count, seed)
 
 
 def project(

@@ -144,7 +144,8 @@ def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray
     array([[1., 0.]], dtype=float32)
     """
     # Their size may be beyond the range of float32.
-    spread = np.abs(centred).max() or 1.0
-    scaled, n_axes = (centred / spread).astype(np.float32), min(count, *centred.shape)
+    spread = max(centred.max(), -centred.min()) or 1.0
+    scaled, n_axes = np.empty(centred.shape, np.float32), min(count, *centred.shape)
+    np.divide(centred, spread, out=scaled, casting="same_kind")
     # Normalised between iterations, so that small directions are not lost next to one that is a hundred times larger.
     return np.asarray(randomized_svd(scaled, n_axes, n_iter=2, power_iteration_normalizer="LU", random_state=seed)[2])

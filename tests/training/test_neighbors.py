@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.training.neighbors import Cells, as_neighbors
+from cceclust.training.neighbors import Cells, as_neighbors, put_in_order
 
 
 def exact_neighbors(X, n_neighbors):
@@ -223,3 +223,12 @@ def test_every_pair_of_near_cells_is_compared_once():
 def test_of_equally_near_rows_the_first_are_kept(metric):
     X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 20, axis=0)
     assert nearest_neighbors(X, 3, metric=metric)[5].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 70])
+def test_rows_are_sorted_in_place(width: int) -> None:
+    generator = np.random.default_rng(0)
+    rows, order = generator.normal(size=(50, width)), generator.permutation(50)
+    expected = rows[order]
+    put_in_order(rows, order)
+    np.testing.assert_array_equal(rows, expected)
