@@ -87,10 +87,11 @@ def component_count(n_features: int, n_components: int | Literal["auto"], n_clus
 def find_axes(
     sample: NDArray[np.float64], weights: NDArray[np.float64], mean: NDArray[Any], count: int, seed: int
 ) -> NDArray[np.float32]:
-    """Return the leading principal components of a sample of rows with weights that sum to 1."""
-    centred = sample - mean
-    centred *= np.sqrt(weights)[:, None]
-    return leading_axes(centred, count, seed)
+    """Return the leading principal components of a sample of rows, which is overwritten; its weights sum to 1."""
+    # In place: the sample of a small file is as large as the file.
+    sample -= mean
+    sample *= np.sqrt(weights)[:, None]
+    return leading_axes(sample, count, seed)
 
 
 def project(
