@@ -20,7 +20,7 @@ __all__ = ["connected", "current_client", "naming_lost_workers", "run_on_workers
 Result = TypeVar("Result")
 
 # Seconds to wait for an answer of the scheduler, and for a first worker.
-PATIENCE = 10
+PATIENCE = 30
 
 
 @contextmanager
