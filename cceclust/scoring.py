@@ -357,9 +357,11 @@ def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> 
     rows, points = rows[usable], points[usable]
     if not 2 <= len(np.unique(rows)) < len(rows):
         return None
-    # Distances come from products, which lose digits far from the origin, and whose squares may leave their range.
-    points = points - points.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return mean_silhouette(points / (np.abs(points).max() or 1), np.unique(rows, return_inverse=True)[1])
+    # Distances come from products of float32, which lose digits far from the origin, and may be too large to square.
+    centred = points.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    scaled = centred / (np.abs(centred).max() or 1.0)
+    return mean_silhouette(scaled.astype(np.float32), np.unique(rows, return_inverse=True)[1])
 
 
 def mean_silhouette(points: NDArray[np.float32], codes: NDArray[np.intp]) -> float:

@@ -198,3 +198,16 @@ def test_silhouette_is_that_of_scikit_learn(monkeypatch):
     labels[0] = 9
     found = score_without_labels(labels, sample=np.arange(100), sample_features=points).silhouette
     assert found == pytest.approx(silhouette_score(points.astype(np.float64), labels), abs=1e-5)
+
+
+def test_silhouette_does_not_depend_on_the_size_of_numbers():
+    generator = np.random.default_rng(0)
+    points, labels = generator.normal(size=(60, 3)), np.repeat([0, 1], 30)
+    points[labels == 1] += 2
+    found = [
+        score_without_labels(
+            labels, sample=np.arange(60), sample_features=(points * size).astype(np.float32)
+        ).silhouette
+        for size in (1.0, 5e37, 1e-37)
+    ]
+    assert found == pytest.approx([found[0]] * 3, abs=1e-4)
