@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import roofline
+from speed import make_blobs
 
 from cceclust import CCEClusterer
 from cceclust.training import fit
@@ -11,7 +12,7 @@ from cceclust.training import fit
 
 @pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 def test_every_part_of_a_default_fit_is_timed() -> None:
-    features = roofline.make_blobs(600, 1100, 3)
+    features = make_blobs(600, 1100, 3)
     before = fit.predict_rows
     seconds, total = roofline.seconds_of_parts(lambda: CCEClusterer(3, random_state=0, n_jobs=1).fit(features))
     assert all(part > 0 for part in seconds.values())
