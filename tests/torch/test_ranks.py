@@ -146,10 +146,11 @@ class TestExtract:
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
         killed = subprocess.run([*torchrun, str(JOBS), "extraction", "3", *arguments], capture_output=True, text=True)
         assert killed.returncode != 0
-        # If the other process was busy, torchrun ended it before it noticed.
-        told = re.findall("^Error: (.*)", killed.stderr, re.MULTILINE)
-        assert len(told) == 1, killed.stderr
-        assert re.fullmatch(f"({LOST};|terminated; .*, and) the same command continues where it stopped", told[0])
+        # If the other process was busy, torchrun ended it before it noticed; if it was stuck, by a kill that it cannot tell.
+        if "forcefully exiting via 9" not in killed.stderr:
+            told = re.findall("^Error: (.*)", killed.stderr, re.MULTILINE)
+            assert len(told) == 1, killed.stderr
+            assert re.fullmatch(f"({LOST};|terminated; .*, and) the same command continues where it stopped", told[0])
         assert not target.exists()
         assert pair.run("command", tmp_path, *arguments) == [0, 0], messages(tmp_path)
         told = (tmp_path / "out0").read_text()
