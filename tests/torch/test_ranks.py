@@ -146,7 +146,7 @@ class TestExtract:
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
         killed = subprocess.run([*torchrun, str(JOBS), "extraction", "3", *arguments], capture_output=True, text=True)
         assert killed.returncode != 0
-        # If the other process was busy, torchrun ended it before it noticed; if it was stuck, by a kill that it cannot tell.
+        # If the other process was busy, torchrun ended it before it noticed; if stuck, by a kill, without a word.
         if "forcefully exiting via 9" not in killed.stderr:
             told = re.findall("^Error: (.*)", killed.stderr, re.MULTILINE)
             assert len(told) == 1, killed.stderr
