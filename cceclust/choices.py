@@ -96,12 +96,12 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 # training takes most of the time.
 MANY_CLUSTERS = 100
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
-# differ more. Of graphs with more rows than this, partitions differ less, and one of each kind fewer is enough.
+# differ more. Graphs with more rows than this get one less of each kind, as partitions take long there.
 PARTITIONS, UNEVEN_PARTITIONS, ROWS_FOR_FEWER_PARTITIONS = 3, 2, 30_000
 
 
 def partition_counts(n_rows: int) -> tuple[int, int]:
-    """Return how many partitions of the graph are candidates: of either kind."""
+    """Return the number of partitions that are candidates, and of those whose sizes may differ more."""
     fewer = int(n_rows > ROWS_FOR_FEWER_PARTITIONS)
     return PARTITIONS - fewer, UNEVEN_PARTITIONS - fewer
 
