@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError
 from cceclust.files.label_files import LABEL_HEADERS, label_column, parse
 from cceclust.files.reading import listed
-from cceclust.files.tables import STDIN, open_table
+from cceclust.files.tables import STDIN, as_numbers, open_table
 
 __all__ = ["choose_columns"]
 
@@ -108,7 +108,9 @@ def refuse_words(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     if not words:
         return
     cells = columns[words[0]]
-    text = next((str(cell)[:30] for cell in cells if cell), None) if cells.dtype.kind == "U" else None
+    text = None
+    if cells.dtype.kind == "U":
+        text = next((cell[:30] for cell in cells.tolist() if as_numbers([cell]) is None), None)
     came = "values that are no numbers" if text is None else f"text, such as {text!r}"
     which = f"column {words[0]!r} holds" if len(words) == 1 else f"columns {listed(map(repr, words))} hold"
     raise FileContentError(

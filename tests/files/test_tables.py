@@ -188,6 +188,7 @@ class TestSeparatedValues:
             (b"a\n\xff\n", "stdin is damaged or not UTF-8 text"),
             (b"a,a\n1,2\n", "stdin has several columns of the name 'a'"),
             (b"a,b\n1,x\n", "stdin: column 'b' holds text, such as 'x'"),
+            (b"a,b\n1,2\n3,\n5,oops\n", "stdin: column 'b' holds text, such as 'oops'"),
         ],
     )
     def test_standard_input_that_is_no_table(self, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
