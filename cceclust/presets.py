@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["NORMALIZATIONS", "PAPER_FEATURES", "PRESETS", "NetworkName", "ObjectiveName", "PresetName", "RunSettings"]
+__all__ = [
+    "NORMALIZATIONS",
+    "PAPER_FEATURES",
+    "PRESETS",
+    "NetworkName",
+    "ObjectiveName",
+    "PrecisionName",
+    "PresetName",
+    "RunSettings",
+]
 
 # Parameters of CCEClusterer with which the paper clusters fixed features (its Table 2); the other methods share them,
 # but for their own λ.
@@ -37,6 +46,7 @@ NetworkName = Literal[
 PresetName = Literal[
     "mnist", "cifar10", "cifar100-20", "stl10", "cifar10-resnet18", "cifar100-20-resnet18", "stl10-resnet18"
 ]
+PrecisionName = Literal["float32", "bfloat16"]
 # Mean and standard deviation of the channels that SCAN's pretext tasks saw images by, for pixels from 0 to 1.
 NORMALIZATIONS = {
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
@@ -74,6 +84,9 @@ class RunSettings:
         Images in a step, at most.
     n_epochs : int
         How often each image is seen.
+    precision : str
+        Of the products in training: ``float32``, or ``bfloat16``, which is about twice as fast where the processor or
+        GPU has instructions for it. Weights, the head, losses and predictions are float32 with either.
     seed : int
         Decides the first weights, the batches and the views.
 
@@ -95,6 +108,7 @@ class RunSettings:
     weight_decay: float = 0.01
     batch_size: int = 250
     n_epochs: int = 50
+    precision: str = "float32"
     seed: int = 0
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
 from cceclust.errors import InputError
-from cceclust.presets import RunSettings
+from cceclust.presets import PrecisionName, RunSettings
 from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.objectives import Objective, make_objective
 from cceclust.torch.ranks import Ranks
@@ -85,6 +85,8 @@ class DeepTrainer:
         Learning rate of the parameters of ``network.head``, if it should differ.
     batch_size : int
         Images per batch, at most. The batches of an epoch differ in size by one image at most.
+    precision : {"float32", "bfloat16"}
+        Of the products in training; predictions are always float32.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
@@ -124,6 +126,7 @@ class DeepTrainer:
         head_learning_rate: float | None = RunSettings.head_learning_rate,
         weight_decay: float = RunSettings.weight_decay,
         batch_size: int = RunSettings.batch_size,
+        precision: str = RunSettings.precision,
         device: str = "auto",
         seed: int = RunSettings.seed,
         ranks: Ranks | None = None,
@@ -132,6 +135,7 @@ class DeepTrainer:
         check_positive(learning_rate, "learning_rate")
         check_non_negative(weight_decay, "weight_decay")
         check_at_least_one(batch_size, "batch_size")
+        check_precision(precision)
         if isinstance(objective, Objective) and parameters:
             raise InputError(f"parameters {', '.join(parameters)} belong into the objective that was given")
         self.ranks = ranks or Ranks()
@@ -146,6 +150,7 @@ class DeepTrainer:
         chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
         self.objective = chosen.to(self.device)
         self.batch_size = batch_size
+        self.precision = precision
         self.seed = seed
         self.history: list[EpochMetrics] = []
         self.neighbors: Tensor | None = None
@@ -312,7 +317,8 @@ class DeepTrainer:
     def _logits(self, network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
         """Return the logits of batches; every process runs its parts of them through the network together."""
         own = torch.cat([self.ranks.part(images) for images in inputs])
-        with self.ranks.own_random_numbers(self.device):
+        halved = torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
+        with self.ranks.own_random_numbers(self.device), halved:
             outputs = check_logits(network(own), len(own))
         return self.ranks.join(outputs, [len(images) for images in inputs])
 
@@ -400,6 +406,12 @@ def check_at_least_one(value: int, name: str) -> None:
     """Refuse anything but whole numbers above 0."""
     if not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_precision(value: str) -> None:
+    """Refuse a precision that training does not have."""
+    if value not in get_args(PrecisionName):
+        raise InputError(f"precision={value!r}; expected one of {', '.join(get_args(PrecisionName))}")
 
 
 def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:

@@ -75,7 +75,10 @@ class ClusterNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images to logits (n, n_clusters)."""
-        result: Tensor = self.head(self.features(images))
+        features = self.features(images)
+        # Pseudo-labels need logits that are not rounded to half precision.
+        with torch.autocast(features.device.type, enabled=False):
+            result: Tensor = self.head(features.float())
         return result
 
 

@@ -30,7 +30,7 @@ from cceclust.files.provenance import stamp
 from cceclust.presets import NORMALIZATIONS, PRESETS, RunSettings
 from cceclust.text import without_folders
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
-from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one
+from cceclust.torch.deep import DeepTrainer, EpochMetrics, check_at_least_one, check_precision
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.networks import NETWORKS, ClusterNetwork, build_network, choose_network
 from cceclust.torch.objectives import make_objective, parameters_of
@@ -333,6 +333,7 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
     """
     for name in ("n_epochs", "batch_size"):
         check_at_least_one(getattr(settings, name), name)
+    check_precision(settings.precision)
     smallest_batch = len(images) // math.ceil(len(images) / settings.batch_size)
     if not 2 <= n_clusters <= smallest_batch:
         raise InputError(
@@ -400,6 +401,7 @@ def make_trainer(
         head_learning_rate=settings.head_learning_rate,
         weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
+        precision=settings.precision,
         device=device,
         seed=settings.seed,
         ranks=ranks,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from cceclust.errors import InputError
 from cceclust.scoring import clustering_accuracy
-from cceclust.torch import DeepTrainer
+from cceclust.torch import DeepTrainer, build_network
 from cceclust.torch.deep import parameter_groups, seeded
 from cceclust.torch.objectives import OBJECTIVES, make_objective
 from cceclust.training.neighbors import nearest_neighbors
@@ -238,3 +238,29 @@ def test_the_head_has_a_learning_rate_of_its_own() -> None:
     assert len(body["params"]) + len(head["params"]) == len(list(network.parameters()))
     with pytest.raises(InputError, match="needs a module 'head' in Linear"):
         parameter_groups(nn.Linear(2, 2), 1e-5, 0.05)
+
+
+def test_half_precision_is_for_training_only() -> None:
+    images, labels = blobs()
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        trained = trainer(precision=precision)
+        losses[precision] = [metrics.loss for metrics in trained.fit(images, n_epochs=8, labels=labels)]
+        assert clustering_accuracy(labels, trained.predict(images)) > 0.9
+        assert all(parameter.dtype == torch.float32 for parameter in trained.network.parameters())
+        assert trained.predict_proba(images).dtype == np.float32
+    assert losses["float32"] != losses["bfloat16"]
+    np.testing.assert_allclose(losses["bfloat16"], losses["float32"], rtol=0.2)
+
+
+def test_logits_of_our_networks_are_not_rounded_to_half_precision() -> None:
+    network = build_network("vgg4-28-small", 3).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = network(torch.rand(4, 1, 28, 28))
+    assert logits.dtype == torch.float32
+    assert (logits != logits.bfloat16().float()).any()
+
+
+def test_another_precision_is_refused() -> None:
+    with pytest.raises(InputError, match="precision='float8'; expected one of float32, bfloat16"):
+        trainer(precision="float8")

@@ -23,7 +23,7 @@ from cceclust.cli.options import (
     check_above_zero,
 )
 from cceclust.cli.settings import parse_settings
-from cceclust.presets import NetworkName, ObjectiveName, PresetName
+from cceclust.presets import NetworkName, ObjectiveName, PrecisionName, PresetName
 
 if TYPE_CHECKING:
     from cceclust.bench.deep import ObjectiveResult
@@ -65,6 +65,9 @@ def deep(
         float | None, typer.Option(callback=check_above_zero, help="Learning rate of Adam.")
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay of Adam (its L2 term).")] = None,
+    precision: Annotated[
+        PrecisionName | None, typer.Option(help="Precision of the products in training: float32 by default.")
+    ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials per objective.")] = 6,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_FIRST_SEED, help="Seed of the first trial.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
@@ -104,6 +107,7 @@ def deep(
         batch_size=batch_size,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
+        precision=precision,
         init=None if init is None else str(init),
     )
     parameters = parse_parameters(changes or [], names)
