@@ -2,7 +2,8 @@
 
 Every search runs in a process of its own, on rows like those that a fit compares (unit length, 256 dimensions, clusters
 that overlap). The settings of each library are raised until the recall is reached; the time is that of building and
-searching with the first that does. Needs ``pip install faiss-cpu hnswlib pynndescent``; what is missing is left out.
+searching with the first that does. A search that takes longer than the limit is stopped. Needs ``pip install faiss-cpu
+hnswlib pynndescent``; what is missing is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +72,7 @@ def by_descent(rows: NDArray[np.float32], n_neighbors: int) -> NDArray[Any]:
 
 # The search of each library, the settings that are tried in turn, and what must be installed.
 LIBRARIES: dict[str, tuple[Search, Sequence[int], str]] = {
-    "cceclust": (by_cells, (1000, 1500, 3000, 6000, 12_000), "cceclust"),
+    "cceclust": (by_cells, (1000, 1500, 2400, 3300, 6000, 12_000), "cceclust"),
     "faiss, inverted lists": (by_faiss, (4, 8, 16, 32, 64, 128), "faiss"),
     "hnswlib": (by_hnsw, (20, 40, 80, 160), "hnswlib"),
     "pynndescent": (by_descent, (16, 24, 32), "pynndescent"),
@@ -113,14 +116,15 @@ def recall_of(found: NDArray[Any], rows: NDArray[np.float32]) -> float:
     return float(np.mean(shares))
 
 
-def search_once(name: str, setting: int, n_samples: int) -> Outcome:
-    """Search, and measure time and memory; runs in a process of its own."""
+def search_once(name: str, setting: int, n_samples: int, limit: int) -> Outcome:
+    """Search, and measure time and memory; runs in a process of its own, which ends when the limit is reached."""
     rows = comparable(n_samples)
     search = LIBRARIES[name][0]
     # Compiling and importing are not what is measured.
     search(rows[:2000].copy(), 16)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (round(started) + limit,) * 2)
     found = search(rows, setting)
     seconds = time.process_time() - started
     megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
@@ -129,24 +133,44 @@ def search_once(name: str, setting: int, n_samples: int) -> Outcome:
     )
 
 
-def in_its_own_process(name: str, setting: int, n_samples: int) -> Outcome:
-    """Search in a new process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(search_once, (name, setting, n_samples))
+def in_its_own_process(name: str, setting: int, n_samples: int, limit: int) -> Outcome | None:
+    """Search in a new process; None if it took too long."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        try:
+            return pool.submit(search_once, name, setting, n_samples, limit).result()
+        except BrokenProcessPool:
+            return None
 
 
 def compare(
-    names: Sequence[str], n_samples: int, recall: float, run: Callable[[str, int, int], Outcome] = in_its_own_process
-) -> dict[str, tuple[int, Outcome, bool]]:
-    """Return for each library the first setting that reaches the recall, what it took, and whether it repeats."""
-    outcomes = {}
+    names: Sequence[str],
+    n_samples: int,
+    recall: float,
+    *,
+    first: int = 0,
+    limit: int = 600,
+    again: bool = True,
+    run: Callable[[str, int, int, int], Outcome | None] = in_its_own_process,
+) -> dict[str, tuple[int, Outcome | None, bool | None]]:
+    """Return for each library the first setting that reaches the recall, what it took, and whether it repeats.
+
+    Settings below `first` are not tried. None stands for what a search took that was stopped, as stronger settings
+    would be, and for what was not tried again.
+    """
+    outcomes: dict[str, tuple[int, Outcome | None, bool | None]] = {}
     for name in names:
-        for setting in LIBRARIES[name][1]:
-            outcome = run(name, setting, n_samples)
-            print(f"{name}, {setting}: recall {outcome.recall:.3f}, {outcome.seconds:.0f} s of CPU", file=sys.stderr)
+        for setting in [setting for setting in LIBRARIES[name][1] if setting >= first]:
+            outcome = run(name, setting, n_samples, limit)
+            if outcome is None:
+                print(f"{name}, {setting}: stopped after {limit} s of CPU", file=sys.stderr)
+                break
+            took = f"{outcome.seconds:.0f} s of CPU, {outcome.megabytes:.0f} MB"
+            print(f"{name}, {setting}: recall {outcome.recall:.3f}, {took}", file=sys.stderr)
             if outcome.recall >= recall:
                 break
-        outcomes[name] = setting, outcome, run(name, setting, n_samples).digest == outcome.digest
+        second = run(name, setting, n_samples, limit) if again and outcome is not None else None
+        repeats = second.digest == outcome.digest if second is not None and outcome is not None else None
+        outcomes[name] = setting, outcome, repeats
     return outcomes
 
 
@@ -156,17 +180,25 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=50_000, help="(%(default)s)")
     parser.add_argument("--recall", type=float, default=0.85, help="(%(default)s)")
     parser.add_argument("--library", action="append", choices=list(LIBRARIES), help="by default all that are installed")
+    parser.add_argument("--first", type=int, default=0, help="do not try settings below this one")
+    parser.add_argument("--limit", type=int, default=600, help="CPU seconds after which a search ends (%(default)s)")
+    parser.add_argument("--once", action="store_true", help="do not search again to see whether bits repeat")
     options = parser.parse_args()
     installed = [name for name, (_, _, module) in LIBRARIES.items() if importlib.util.find_spec(module)]
-    outcomes = compare(options.library or installed, options.samples, options.recall)
-    base = next(iter(outcomes.values()))[1].seconds
-    first = next(iter(outcomes))
+    names = options.library or installed
+    outcomes = compare(
+        names, options.samples, options.recall, first=options.first, limit=options.limit, again=not options.once
+    )
     title = f"{N_NEIGHBORS} neighbours of {options.samples:,} × 256, recall {options.recall:g}"
-    table = plain_table(title, "search", "setting", "recall", f"CPU time / {first}", "memory in MB", "repeats")
+    table = plain_table(title, "search", "setting", "recall", "CPU seconds", f"/ {names[0]}", "memory in MB", "repeats")
+    base = outcomes[names[0]][1]
     for name, (setting, outcome, repeats) in outcomes.items():
-        ratio = f"{outcome.seconds / base:.2f}"
-        row = [name, str(setting), f"{outcome.recall:.3f}", ratio, f"{outcome.megabytes:,.0f}"]
-        table.add_row(*row, "yes" if repeats else "no")
+        if outcome is None:
+            table.add_row(name, str(setting), "–", f"> {options.limit}", "–", "–", "–")
+            continue
+        ratio = f"{outcome.seconds / base.seconds:.2f}" if base else "–"
+        row = [name, str(setting), f"{outcome.recall:.3f}", f"{outcome.seconds:.0f}", ratio]
+        table.add_row(*row, f"{outcome.megabytes:,.0f}", "–" if repeats is None else "yes" if repeats else "no")
     results().print(table)
 
 

@@ -284,6 +284,20 @@ MOST_ROWS = 500_000
 # which finds 0.92 of the nearest fifteen in 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS = 10_000
 ROWS_COMPARED = 1500
+# Above this number, where that would find less than 0.85 of them, rows are sorted into cells this many times: the same
+# number of comparisons finds more in cells that differ.
+MOST_ROWS_FOR_ONE_SORTING = 50_000
+SORTINGS = 6
+# Together, their rows are compared with one more for so many rows, from the first to the second number of rows.
+ROWS_FOR_ONE_COMPARED, LEAST_COMPARED, MOST_COMPARED = 300, 1200, 4000
+# Then follow so many rounds of comparisons with the neighbours of neighbours; a third found hardly more. Of each row's
+# neighbours so many are followed, as the time grows with their square.
+ROUNDS_OF_LINKS = 2
+LEAST_LINKS, MOST_LINKS = 15, 30
+# Rows whose neighbours of neighbours one call compares: few enough to share out, many enough to hide the call.
+ROWS_AT_ONCE = 1024
+# Rows that are compared with all to say what part of the nearest was found: to about 0.02.
+ROWS_FOR_RECALL = 200
 # Columns of all rows that are copied at once while rows are sorted by cells.
 COLUMNS_SORTED_AT_ONCE = 32
 # Smaller cells follow the data more closely, but products of smaller matrices are slower.
@@ -293,6 +307,21 @@ LARGEST_CELL = 1024
 # Cells are found by some rounds of K-means on this many rows for each; more of either found no more neighbours.
 SAMPLE_IN_CELL = 16
 ROUNDS_FOR_CELLS = 3
+# Groups of cells are few, so that a larger sample takes no time.
+SAMPLE_IN_GROUP = 64
+
+
+def rows_compared(n_rows: int) -> int:
+    """Return with how many rows each is compared in a search for neighbours.
+
+    Examples
+    --------
+    >>> rows_compared(5000), rows_compared(50_000), rows_compared(1_000_000)
+    (5000, 1500, 3333)
+    """
+    if n_rows <= MOST_ROWS_FOR_ONE_SORTING:
+        return n_rows if n_rows <= MOST_ROWS_FOR_ALL_PAIRS else ROWS_COMPARED
+    return min(max(n_rows // ROWS_FOR_ONE_COMPARED, LEAST_COMPARED), MOST_COMPARED)
 
 
 def neighbors_for(n_rows: int, *, crowded: bool) -> int:

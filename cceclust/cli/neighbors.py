@@ -31,6 +31,7 @@ def neighbors(
     """Find nearest neighbours and write them into the feature file.
 
     [bold]fit[/] uses the neighbours it finds in a file instead of searching for them again.
+    Of more than 10,000 rows not all pairs are compared; then it says how many of the nearest were found.
     """
     from cceclust.files.reading import refuse_what_is_no_file
 
@@ -39,7 +40,7 @@ def neighbors(
 
     with task_progress(quiet=quiet or as_json, unit="rows") as bar:
         task = bar.add_task("Neighbours", total=None, detail="")
-        graph = find_neighbors(
+        graph, recall = find_neighbors(
             features,
             n_neighbors,
             dataset=dataset,
@@ -49,7 +50,9 @@ def neighbors(
             on_block=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if as_json:
-        print_json({"file": str(features), "rows": len(graph), "neighbors": graph.shape[1]})
+        print_json({"file": str(features), "rows": len(graph), "neighbors": graph.shape[1], "recall": recall})
     elif not quiet:
         text = f"Wrote {graph.shape[1]} neighbours for each of {len(graph):,} rows into {features}"
-        results().print(text, markup=False, soft_wrap=True)
+        # Only a sample of rows is compared with all, so that further digits would mean nothing.
+        doubt = f": about {recall:.2f} of the nearest" if recall < 1 else ""
+        results().print(text + doubt, markup=False, soft_wrap=True)

@@ -3,6 +3,10 @@
 Wide rows are first projected onto their leading principal components, which hold most of the distances. For a few
 thousand rows, all pairs are compared. Larger data are sorted into cells around centres, and the rows of a cell are
 compared with those of the cells nearest to it, so that the time grows with the number of rows and not with its square.
+
+The more rows there are, the more cells a row's neighbours are spread over. Very many rows are therefore sorted several
+times, into different cells, with fewer comparisons each; and then each row is compared with the neighbours of its
+neighbours (as in NN-descent), which are spread over the cells of all sortings.
 """
 
 from __future__ import annotations
@@ -10,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Literal
 
@@ -20,16 +23,24 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from cceclust import choices
-from cceclust.compiled import compiled
 from cceclust.errors import InputError
+from cceclust.training.neighbor_cells import (
+    Cells,
+    as_targets,
+    as_unit_length,
+    cells_around_centres,
+    cells_in_groups,
+    consecutive_cells,
+    put_in_order,
+)
+from cceclust.training.neighbor_lists import Lists, compare_with_links, keep_most_similar, merge_lists
 from cceclust.training.rows import in_memory
 from cceclust.training.spectrum import leading_axes
 from cceclust.validation import check_count, thread_count
 
-__all__ = ["as_neighbors", "nearest_neighbors"]
+__all__ = ["as_neighbors", "nearest_neighbors", "neighbors_and_recall"]
 
-# Similarities that are compared at once with the lowest that counts: as many as the widest registers hold.
-LOOKED_AT_ONCE = 16
+OnBlock = Callable[[int, int], None] | None
 
 
 def nearest_neighbors(
@@ -41,7 +52,7 @@ def nearest_neighbors(
     n_compared: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
-    on_block: Callable[[int, int], None] | None = None,
+    on_block: OnBlock = None,
 ) -> NDArray[np.int32]:
     """Find the nearest neighbours of each row: by the direction of the centred rows, or by distance.
 
@@ -58,7 +69,9 @@ def nearest_neighbors(
         Rows with more features than this are first projected onto this many principal components.
     n_compared : int, optional
         Each row is compared with at least this many rows, those of the nearest cells. By default all rows if there
-        are up to 10,000, otherwise 1,500, which misses few of the nearest (benchmarks/neighbors.py measures how many).
+        are up to 10,000; otherwise 1,200 to 4,000, enough to find 0.85 of the nearest in a million rows, and more in
+        fewer rows (benchmarks/neighbor_libraries.py measures it). Above 50,000 rows, these are the rows of the
+        cells of six sortings, and the neighbours of neighbours are compared as well.
     random_state : int, default=0
         Seed of the row samples that components and cells are found on.
     n_jobs : int, optional
@@ -79,6 +92,36 @@ def nearest_neighbors(
     >>> nearest_neighbors(X, 1).ravel()
     array([1, 0, 3, 2], dtype=int32)
     """
+    return neighbors_and_recall(
+        X,
+        n_neighbors,
+        metric=metric,
+        n_components=n_components,
+        n_compared=n_compared,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        on_block=on_block,
+        rows_for_recall=0,
+    )[0]
+
+
+def neighbors_and_recall(
+    X: Any,
+    n_neighbors: int,
+    *,
+    metric: Literal["cosine", "euclidean"],
+    n_components: int,
+    n_compared: int | None = None,
+    random_state: int,
+    n_jobs: int | None = None,
+    on_block: OnBlock = None,
+    rows_for_recall: int = choices.ROWS_FOR_RECALL,
+) -> tuple[NDArray[np.int32], float]:
+    """Return what :func:`nearest_neighbors` does, and the part of the nearest rows that was found.
+
+    It is measured on a sample of rows, compared with all in the components of the search, unless all pairs are
+    compared anyway; NaN if no rows are to be sampled.
+    """
     X = X if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] == 0:
         raise InputError(f"X has shape {X.shape}; expected (n_samples, n_features) with at least one feature")
@@ -98,26 +141,179 @@ def nearest_neighbors(
         directions = comparable_rows(X, n_components, random_state, metric)
         # Compiled code finds no neighbours of NaN, and would leave their entries undefined.
         refuse_what_is_not_finite(directions)
-        if n_compared is None:
-            n_compared = n_samples if n_samples <= choices.MOST_ROWS_FOR_ALL_PAIRS else choices.ROWS_COMPARED
         # Each row is also compared with itself.
-        n_compared = max(n_compared, n_neighbors + 1)
+        n_compared = max(choices.rows_compared(n_samples) if n_compared is None else n_compared, n_neighbors + 1)
+        search = search_often if n_samples > choices.MOST_ROWS_FOR_ONE_SORTING else search_once
         if n_compared >= n_samples:
-            cells = consecutive_cells(n_samples)
-        else:
-            cells = cells_around_centres(directions, random_state, pool, metric)
-        put_in_order(directions, cells.order)
-        found = search_cells(directions, cells, n_neighbors, n_compared, metric, pool, on_block)
+            search = search_once
+        order, found = search(directions, n_neighbors, n_compared, metric, random_state, pool, on_block)
+        recall = 1.0
+        if n_compared < n_samples:
+            recall = recall_on_sample(directions, found, metric, rows_for_recall, random_state)
         neighbors = np.empty_like(found)
-        neighbors[cells.order] = cells.order[found]
-    return neighbors
+        neighbors[order] = order[found]
+    return neighbors, recall
 
 
-def put_in_order(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> None:
-    """Sort rows in place, a few columns at a time, as a copy of all could be too large."""
-    for start in range(0, rows.shape[1], choices.COLUMNS_SORTED_AT_ONCE):
-        columns = slice(start, start + choices.COLUMNS_SORTED_AT_ONCE)
-        rows[:, columns] = rows[order, columns]
+def search_once(
+    directions: NDArray[np.float32],
+    n_neighbors: int,
+    n_compared: int,
+    metric: str,
+    random_state: int,
+    pool: ThreadPoolExecutor,
+    on_block: OnBlock,
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Sort rows into cells (in place) and compare the rows of near ones, or all with all.
+
+    Returns
+    -------
+    order : ndarray of shape (n_samples,)
+        The rows as they are sorted.
+    found : ndarray of shape (n_samples, n_neighbors)
+        Where in this order the neighbours are, the nearest first.
+    """
+    if n_compared >= len(directions):
+        cells = consecutive_cells(len(directions))
+    else:
+        cells = cells_around_centres(directions, random_state, pool.map, metric)
+    put_in_order(directions, cells.order)
+    lists = Lists.without_rows(len(directions), n_neighbors)
+    search_cells(directions, cells, lists, n_compared, metric, pool, on_block)
+    return cells.order, lists.found
+
+
+def search_often(
+    directions: NDArray[np.float32],
+    n_neighbors: int,
+    n_compared: int,
+    metric: str,
+    random_state: int,
+    pool: ThreadPoolExecutor,
+    on_block: OnBlock,
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Sort rows into cells several times (in place), each time comparing the rows of near ones; then follow links.
+
+    Returns the same as :func:`search_once`.
+    """
+    n_samples = len(directions)
+    n_kept = min(max(n_neighbors, choices.LEAST_LINKS), n_samples - 1)
+    n_compared = max(n_compared // choices.SORTINGS, n_kept + 1)
+    n_steps = choices.SORTINGS + choices.ROUNDS_OF_LINKS
+    order, lists = np.arange(n_samples), Lists.without_rows(n_samples, n_kept)
+    for sorting in range(choices.SORTINGS):
+        cells = cells_in_groups(directions, (random_state, sorting), pool, metric)
+        put_in_order(directions, cells.order)
+        order = order[cells.order]
+        if sorting > 0:
+            lists = lists.in_order(cells.order)
+        # Lists of their own, as it must not matter which of two equal pairs comes first; but no row that is too far.
+        further = Lists.without_rows(n_samples, n_kept, lists.best[:, -1])
+        search_cells(directions, cells, further, n_compared, metric, pool, part_of(on_block, sorting, n_steps))
+        in_blocks(merge_lists, n_samples, pool, None, further.best, further.found, lists.best, lists.found)
+    follow_links(directions, lists, metric, pool, lambda step: part_of(on_block, choices.SORTINGS + step, n_steps))
+    return order, np.ascontiguousarray(lists.found[:, :n_neighbors])
+
+
+def follow_links(
+    directions: NDArray[np.float32],
+    lists: Lists,
+    metric: str,
+    pool: ThreadPoolExecutor,
+    on_round: Callable[[int], OnBlock],
+) -> None:
+    """Compare each row with the neighbours of its neighbours, round by round, and improve the lists (in place)."""
+    targets, offsets = factors(directions, metric)
+    n_links = min(lists.found.shape[1], choices.MOST_LINKS)
+    is_new = np.ones(lists.found.shape, bool)
+    for step in range(choices.ROUNDS_OF_LINKS):
+        # Copies: all rows follow the links of the round before, however far other threads are.
+        links, was_new = lists.found[:, :n_links].copy(), is_new[:, :n_links].copy()
+        arguments = (directions, targets, offsets, links, was_new, lists.best, lists.found, is_new)
+        in_blocks(compare_with_links, len(directions), pool, on_round(step), *arguments)
+
+
+def in_blocks(
+    function: Callable[..., None], n_samples: int, pool: ThreadPoolExecutor, on_block: OnBlock, *arguments: Any
+) -> None:
+    """Call a function with the first and the last of some rows, and the arguments, until it had all rows."""
+    starts = range(0, n_samples, choices.ROWS_AT_ONCE)
+    calls = pool.map(lambda start: function(start, min(start + choices.ROWS_AT_ONCE, n_samples), *arguments), starts)
+    for start, _ in zip(starts, calls, strict=True):
+        if on_block is not None:
+            on_block(min(start + choices.ROWS_AT_ONCE, n_samples), n_samples)
+
+
+def part_of(on_block: OnBlock, step: int, n_steps: int) -> OnBlock:
+    """Return a callback for one of several steps over all rows, which counts the steps before as done."""
+    if on_block is None:
+        return None
+    return lambda done, total: on_block((step * total + done) // n_steps, total)
+
+
+def recall_on_sample(
+    directions: NDArray[np.float32], found: NDArray[np.int32], metric: str, n_rows: int, random_state: int
+) -> float:
+    """Compare some rows with all, and return the part of what was found for them that is among the nearest."""
+    if n_rows == 0:
+        return float("nan")
+    targets = as_targets(directions, metric)
+    n_samples, n_neighbors = found.shape
+    shares = []
+    for row in np.random.default_rng(random_state).permutation(n_samples)[:n_rows]:
+        similarities = targets @ directions[row]
+        similarities[row] = -np.inf
+        # Of equally near rows, any will do.
+        farthest = np.partition(similarities, n_samples - n_neighbors)[n_samples - n_neighbors]
+        shares.append(np.mean(similarities[found[row]] >= farthest))
+    return float(np.mean(shares))
+
+
+def search_cells(
+    directions: NDArray[np.float32],
+    cells: Cells,
+    lists: Lists,
+    n_compared: int,
+    metric: str,
+    pool: ThreadPoolExecutor,
+    on_block: OnBlock,
+) -> None:
+    """Compare the rows of near cells, each pair of cells once, for the neighbours of both.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n_samples, n_components)
+        The rows, cell by cell.
+    cells : Cells
+        Where each cell starts, and which cells are near.
+    lists : Lists
+        The most similar rows so far, as positions in `directions` (IN and OUT).
+    n_compared, metric, on_block
+        As for :func:`nearest_neighbors`.
+    pool : ThreadPoolExecutor
+        Its threads may work on any pair of cells in any order, which does not change the result.
+    """
+    n_samples = len(directions)
+    targets, offsets = factors(directions, metric)
+    locks = [Lock() for _ in range(cells.count)]
+
+    def compare(pair: tuple[int, int]) -> None:
+        cell, other = pair
+        own, its = slice(*cells.starts[cell : cell + 2]), slice(*cells.starts[other : other + 2])
+        similarities = directions[own] @ targets[its].T
+        with locks[cell], locks[other] if other != cell else nullcontext():
+            keep_most_similar(similarities, offsets[own], own.start, its.start, lists.best, lists.found)
+
+    pairs = cells.pairs(n_compared)
+    for number, _ in enumerate(pool.map(compare, pairs.tolist()), start=1):
+        if on_block is not None:
+            on_block(n_samples * number // len(pairs), n_samples)
+
+
+def factors(directions: NDArray[np.float32], metric: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return what rows are multiplied with, and what the products lack to be the same in both directions."""
+    targets = as_targets(directions, metric)
+    return targets, targets[:, -1].copy() if metric == "euclidean" else np.zeros(len(directions), np.float32)
 
 
 def comparable_rows(X: Any, n_components: int, random_state: int, metric: str) -> NDArray[np.float32]:
@@ -156,15 +352,6 @@ def as_one_scale(rows: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.
     return scaled.astype(np.float32)
 
 
-def as_targets(rows: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
-    """Return the factors of the rows: for distances ``y, −‖y‖²/2``, so that x, 1 gives −‖x − y‖²/2 + ‖x‖²/2."""
-    if metric == "cosine":
-        return rows
-    targets = rows.copy()
-    targets[:, -1] = -0.5 * (rows[:, :-1] ** 2).sum(axis=1)
-    return targets
-
-
 def project(X: Any, axes: NDArray[np.float32], mean: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return the rows projected onto the axes, and the offset that is still to be subtracted."""
     columns = axes.T.astype(X.dtype)
@@ -183,220 +370,6 @@ def refuse_what_is_not_finite(rows: NDArray[Any]) -> None:
     """Raise if rows contain NaN or infinity."""
     if not np.isfinite(rows).all():
         raise InputError("features contain NaN or infinity; remove or impute these rows")
-
-
-def as_unit_length(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows divided by their lengths; zeros stay zeros."""
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(rows.dtype).tiny))
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Rows sorted into cells of a few hundred rows.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n_samples,)
-        Row numbers, cell by cell.
-    starts : ndarray of shape (n_cells + 1,)
-        Where in `order` each cell starts, and where the last ends.
-    centres : ndarray of shape (n_cells, n_components) or None
-        Used to find the nearest cells; None if each cell is compared with all.
-    targets : ndarray of shape (n_cells, n_components) or None
-        Vectors that a centre is multiplied with to compare it with the others.
-    """
-
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    centres: NDArray[np.float32] | None = None
-    targets: NDArray[np.float32] | None = None
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        return len(self.starts) - 1
-
-    def pairs(self, n_rows: int) -> NDArray[np.intp]:
-        """Return which cells to compare: each with the nearest that together hold enough rows, or all with all.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs, 2)
-            Each pair once, the smaller number first. Each cell with itself comes first, then the nearest ones: once
-            good neighbours are known, few rows are worth keeping.
-        """
-        if self.centres is None or self.targets is None:
-            one, other = np.triu_indices(self.count)
-            return np.column_stack([one, other])[np.argsort(other - one, kind="stable")]
-        sizes = np.diff(self.starts)
-        owners, partners, nearness = [], [], []
-        for cell, centre in enumerate(self.centres):
-            similarities = self.targets @ centre
-            # A cell that is cut up has several equal centres, and must still be compared with itself.
-            similarities[cell] = np.inf
-            others = np.argsort(-similarities, kind="stable")
-            others = others[: np.searchsorted(np.cumsum(sizes[others]), n_rows) + 1]
-            owners.append(np.minimum(cell, others))
-            partners.append(np.maximum(cell, others))
-            nearness.append(similarities[others])
-        pairs = np.column_stack([np.concatenate(owners), np.concatenate(partners)])
-        pairs = pairs[np.argsort(-np.concatenate(nearness), kind="stable")]
-        first = np.unique(pairs @ [self.count, 1], return_index=True)[1]
-        return np.asarray(pairs[np.sort(first)])
-
-
-def search_cells(
-    directions: NDArray[np.float32],
-    cells: Cells,
-    n_neighbors: int,
-    n_compared: int,
-    metric: str,
-    pool: ThreadPoolExecutor,
-    on_block: Callable[[int, int], None] | None,
-) -> NDArray[np.int32]:
-    """Compare the rows of near cells, each pair of cells once, for the neighbours of both.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (n_samples, n_components)
-        The rows, cell by cell.
-    cells : Cells
-        Where each cell starts, and which cells are near.
-    n_neighbors, n_compared, metric, on_block
-        As for :func:`nearest_neighbors`.
-    pool : ThreadPoolExecutor
-        Its threads may work on any pair of cells in any order, which does not change the result.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_neighbors)
-        Positions in `directions`, the nearest first.
-    """
-    n_samples = len(directions)
-    targets = as_targets(directions, metric)
-    # What is missing in the products to be the same in both directions.
-    offsets = targets[:, -1] if metric == "euclidean" else np.zeros(n_samples, np.float32)
-    best = np.full((n_samples, n_neighbors), -np.inf, np.float32)
-    found = np.full((n_samples, n_neighbors), n_samples, np.int32)
-    locks = [Lock() for _ in range(cells.count)]
-
-    def compare(pair: tuple[int, int]) -> None:
-        cell, other = pair
-        own, its = slice(*cells.starts[cell : cell + 2]), slice(*cells.starts[other : other + 2])
-        similarities = directions[own] @ targets[its].T
-        with locks[cell], locks[other] if other != cell else nullcontext():
-            keep_most_similar(similarities, offsets[own], own.start, its.start, best, found)
-
-    pairs = cells.pairs(n_compared)
-    for number, _ in enumerate(pool.map(compare, pairs.tolist()), start=1):
-        if on_block is not None:
-            on_block(n_samples * number // len(pairs), n_samples)
-    return found
-
-
-def consecutive_cells(n_samples: int) -> Cells:
-    """Return cells of successive rows, each to be compared with all."""
-    return Cells(np.arange(n_samples), np.append(np.arange(0, n_samples, choices.ROWS_IN_CELL), n_samples))
-
-
-def cells_around_centres(
-    directions: NDArray[np.float32], random_state: int, pool: ThreadPoolExecutor, metric: str
-) -> Cells:
-    """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
-    n_samples, n_centres = len(directions), max(1, len(directions) // choices.ROWS_IN_CELL)
-    drawn = np.random.default_rng(random_state).permutation(n_samples)[: choices.SAMPLE_IN_CELL * n_centres]
-    sample = directions[drawn]
-    centres = sample[:n_centres]
-    for _ in range(choices.ROUNDS_FOR_CELLS):
-        members = (nearest_centres(sample, as_targets(centres, metric), pool), np.arange(len(sample)))
-        sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
-        centres = as_unit_length(sums) if metric == "cosine" else as_means(sums, centres)
-    centre_of_row = nearest_centres(directions, as_targets(centres, metric), pool)
-    order = np.argsort(centre_of_row, kind="stable")
-    ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
-    # Many equal rows share a centre; such a cell is cut up, so that it needs no more memory than others.
-    starts = np.concatenate(
-        [np.arange(start, end, choices.LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
-    )
-    chosen = centres[centre_of_row[order[starts]]]
-    return Cells(order, np.append(starts, n_samples), chosen, as_targets(chosen, metric))
-
-
-def as_means(sums: NDArray[np.float32], before: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the means of cells, whose last column counts their rows; an empty cell stays where it was."""
-    counts = sums[:, -1:]
-    return np.where(counts > 0, sums / np.maximum(counts, 1), before).astype(np.float32)
-
-
-def nearest_centres(
-    rows: NDArray[np.float32], centres: NDArray[np.float32], pool: ThreadPoolExecutor
-) -> NDArray[np.intp]:
-    """Return for each row the index of the centre in the most similar direction."""
-
-    def nearest(start: int) -> NDArray[np.intp]:
-        return np.asarray((rows[start : start + choices.ROWS_IN_CELL] @ centres.T).argmax(axis=1))
-
-    return np.concatenate(list(pool.map(nearest, range(0, len(rows), choices.ROWS_IN_CELL))))
-
-
-@compiled(inline="always")
-def insert(similarity: float, row: int, highest: NDArray[np.float32], found: NDArray[np.int32]) -> None:
-    """Insert a row among the most similar ones if it is one of them; of equals, the first row counts as more similar.
-
-    So the order in which rows come does not matter.
-    """
-    place = highest.shape[0]
-    while place > 0 and (
-        similarity > highest[place - 1] or (similarity == highest[place - 1] and row < found[place - 1])
-    ):
-        place -= 1
-    for later in range(highest.shape[0] - 1, place, -1):
-        highest[later] = highest[later - 1]
-        found[later] = found[later - 1]
-    if place < highest.shape[0]:
-        highest[place] = similarity
-        found[place] = row
-
-
-@compiled(error_model="numpy")
-def keep_most_similar(
-    similarities: NDArray[np.float32],
-    offsets: NDArray[np.float32],
-    first_row: int,
-    first_other: int,
-    best: NDArray[np.float32],
-    neighbors: NDArray[np.int32],
-) -> None:
-    """Merge the similarities of two cells into the best so far of both (IN and OUT), skipping each row itself.
-
-    `offsets` are added to the rows of `similarities`, one to each. Their columns are the rows from `first_other` on.
-    """
-    n_rows, n_others = similarities.shape
-    last = best.shape[1] - 1
-    is_same = first_row == first_other
-    lowest = np.empty(n_others, np.float32)
-    for j in range(n_others):
-        # In a cell of its own, each pair comes twice, and one side is enough.
-        lowest[j] = np.inf if is_same else best[first_other + j, last]
-    for i in range(n_rows):
-        row, offset = similarities[i], offsets[i]
-        own = best[first_row + i, last]
-        for start in range(0, n_others, LOOKED_AT_ONCE):
-            stop = min(start + LOOKED_AT_ONCE, n_others)
-            # Most similarities are too low for both; a loop without branches finds out for many at once.
-            n_high = 0
-            for j in range(start, stop):
-                n_high += (row[j] + offset >= own) | (row[j] + offset >= lowest[j])
-            if n_high == 0:
-                continue
-            for j in range(start, stop):
-                similarity = row[j] + offset
-                if similarity >= own and not (is_same and i == j):
-                    insert(similarity, first_other + j, best[first_row + i], neighbors[first_row + i])
-                    own = best[first_row + i, last]
-                if similarity >= lowest[j]:
-                    insert(similarity, first_row + i, best[first_other + j], neighbors[first_other + j])
-                    lowest[j] = best[first_other + j, last]
 
 
 def as_neighbors(graph: ArrayLike | Any, n_samples: int) -> NDArray[np.intp]:

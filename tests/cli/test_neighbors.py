@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -29,7 +30,27 @@ def test_the_graph_is_that_of_the_function(small_features: Path, capsys: pytest.
 
 def test_json(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert neighbors(small_features, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"file": str(small_features), "rows": 120, "neighbors": 10}
+    expected = {"file": str(small_features), "rows": 120, "neighbors": 10, "recall": 1.0}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+@pytest.mark.parametrize("most_for_one", [0, 1000])
+def test_what_was_found_of_the_nearest_is_said_where_not_all_are_compared(
+    small_features: Path, most_for_one: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cceclust.choices.rows_compared", lambda n_rows: 12)
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 5)
+    monkeypatch.setattr("cceclust.choices.MOST_ROWS_FOR_ONE_SORTING", most_for_one)
+    monkeypatch.setattr("cceclust.choices.LEAST_LINKS", 4)
+    monkeypatch.setattr("cceclust.choices.ROUNDS_OF_LINKS", 0)
+    assert neighbors(small_features, "--neighbors", 4) == 0
+    found = re.fullmatch(r"Wrote .* rows into \S+: about (0\.\d\d) of the nearest\n", capsys.readouterr().out)
+    assert found is not None
+    with open_features(small_features) as features:
+        exact = nearest_neighbors(features.array(), 4, metric="euclidean", n_compared=120)
+        hits = [np.isin(one, other).mean() for one, other in zip(exact, features.neighbors, strict=True)]
+    # All 120 rows are in the sample.
+    assert float(found[1]) == pytest.approx(np.mean(hits), abs=0.006)
 
 
 @pytest.mark.filterwarnings("default::cceclust.errors.ClusteringWarning")

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from cceclust import nearest_neighbors
 from cceclust.errors import InputError
-from cceclust.training.neighbors import Cells, as_neighbors, put_in_order
+from cceclust.training.neighbors import as_neighbors, neighbors_and_recall
 
 
 def exact_neighbors(X, n_neighbors):
@@ -212,23 +212,121 @@ def test_an_unknown_metric_is_refused(rows):
         nearest_neighbors(rows, 5, metric="manhattan")
 
 
-def test_every_pair_of_near_cells_is_compared_once():
-    centres = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], np.float32)
-    cells = Cells(np.arange(30), np.array([0, 10, 20, 30]), centres, centres)
-    assert cells.pairs(20).tolist() == [[0, 0], [1, 1], [2, 2], [0, 1], [1, 2]]
-    assert len(cells.pairs(30)) == 6
-
-
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_of_equally_near_rows_the_first_are_kept(metric):
     X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 20, axis=0)
     assert nearest_neighbors(X, 3, metric=metric)[5].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("width", [1, 31, 32, 33, 70])
-def test_rows_are_sorted_in_place(width: int) -> None:
+@pytest.fixture
+def sorted_often(monkeypatch):
+    """Let few rows be searched like very many."""
+    monkeypatch.setattr("cceclust.choices.ROWS_IN_CELL", 20)
+    monkeypatch.setattr("cceclust.choices.MOST_ROWS_FOR_ONE_SORTING", 0)
+    monkeypatch.setattr("cceclust.choices.SORTINGS", 4)
+
+
+def spread_rows(n_samples=4000):
     generator = np.random.default_rng(0)
-    rows, order = generator.normal(size=(50, width)), generator.permutation(50)
-    expected = rows[order]
-    put_in_order(rows, order)
-    np.testing.assert_array_equal(rows, expected)
+    centres = generator.normal(size=(10, 12))
+    return (centres[generator.integers(0, 10, n_samples)] + generator.normal(size=(n_samples, 12))).astype(np.float32)
+
+
+def exact_by(metric, X, n_neighbors):
+    if metric == "cosine":
+        return exact_neighbors(X, n_neighbors)
+    return NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors(return_distance=False)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_several_sortings_and_links_find_more_with_as_many_comparisons(metric, sorted_often, monkeypatch):
+    X = spread_rows()
+    exact = exact_by(metric, X, 10)
+    often = nearest_neighbors(X, 10, metric=metric, n_compared=160)
+    monkeypatch.setattr("cceclust.choices.ROUNDS_OF_LINKS", 0)
+    without_links = nearest_neighbors(X, 10, metric=metric, n_compared=160)
+    monkeypatch.setattr("cceclust.choices.MOST_ROWS_FOR_ONE_SORTING", 10_000)
+    once = nearest_neighbors(X, 10, metric=metric, n_compared=160)
+    assert recall(often, exact) > 0.9
+    assert recall(often, exact) > recall(without_links, exact) + 0.1
+    assert recall(without_links, exact) > recall(once, exact) + 0.05
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_lists_of_several_sortings_hold_each_row_once_the_nearest_first(metric, sorted_often):
+    X = spread_rows(1500).astype(np.float64)
+    neighbors = nearest_neighbors(X, 12, metric=metric, n_compared=160)
+    assert all(len({row, *others}) == 13 for row, others in enumerate(neighbors.tolist()))
+    rows = X - X.mean(axis=0)
+    if metric == "cosine":
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    distances = np.linalg.norm(rows[neighbors] - rows[:, None], axis=2)
+    assert (np.diff(distances, axis=1) > -1e-4).all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_threads_do_not_show_in_several_sortings(metric, sorted_often, monkeypatch):
+    # Small pieces of work, so that threads take turns; equal rows, so that many similarities differ in the last bit.
+    monkeypatch.setattr("cceclust.choices.ROWS_AT_ONCE", 16)
+    X = np.concatenate([spread_rows(1500), spread_rows(300)])
+    first = nearest_neighbors(X, 8, metric=metric, n_compared=100, n_jobs=1)
+    for n_jobs in (2, 2, 5):
+        np.testing.assert_array_equal(nearest_neighbors(X, 8, metric=metric, n_compared=100, n_jobs=n_jobs), first)
+
+
+def test_seeds_sort_differently(sorted_often):
+    X = spread_rows(1500)
+    one, other = (nearest_neighbors(X, 8, n_compared=80, random_state=seed) for seed in (0, 1))
+    assert 0 < (one != other).mean() < 0.5
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3])
+def test_rows_that_repeat_are_neighbours_in_several_sortings(distinct, sorted_often, monkeypatch):
+    monkeypatch.setattr("cceclust.choices.LARGEST_CELL", 32)
+    X = np.tile(np.array([[1.0, 2.0], [3.0, 1.0], [-5.0, 2.0]])[:distinct], (100, 1))
+    neighbors = nearest_neighbors(X, 6, n_compared=100)
+    assert (X[neighbors] == X[:, None]).all()
+    assert all(len({row, *others}) == 7 for row, others in enumerate(neighbors.tolist()))
+
+
+@pytest.mark.parametrize(("n_samples", "n_neighbors"), [(2, 1), (5, 4), (12, 3), (60, 20), (60, 59)])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_a_few_rows_sorted_often(n_samples, n_neighbors, metric, sorted_often):
+    X = spread_rows(n_samples)
+    neighbors = nearest_neighbors(X, n_neighbors, metric=metric, n_compared=n_neighbors + 1)
+    assert neighbors.shape == (n_samples, n_neighbors)
+    assert all(len({row, *others}) == n_neighbors + 1 for row, others in enumerate(neighbors.tolist()))
+    assert neighbors.min() >= 0
+    assert neighbors.max() < n_samples
+
+
+def test_more_neighbours_than_links_are_found(sorted_often, monkeypatch):
+    monkeypatch.setattr("cceclust.choices.MOST_LINKS", 8)
+    X = spread_rows(2000)
+    assert recall(nearest_neighbors(X, 30, n_compared=300), exact_neighbors(X, 30)) > 0.85
+
+
+def test_progress_of_several_sortings_only_rises_and_ends_with_all_rows(sorted_often):
+    seen = []
+    nearest_neighbors(spread_rows(500), 2, n_compared=80, on_block=lambda done, total: seen.append((done, total)))
+    done = [one for one, _ in seen]
+    assert done == sorted(done)
+    assert len(set(done)) > 20
+    assert seen[-1] == (500, 500)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("most_for_one", [0, 10_000])
+def test_recall_on_a_sample_is_about_that_of_all_rows(metric, most_for_one, sorted_often, monkeypatch):
+    monkeypatch.setattr("cceclust.choices.MOST_ROWS_FOR_ONE_SORTING", most_for_one)
+    X = spread_rows()
+    found, estimate = neighbors_and_recall(X, 10, metric=metric, n_components=256, n_compared=100, random_state=0)
+    truth = recall(found, exact_by(metric, X, 10))
+    assert 0.2 < truth < 0.97
+    assert estimate == pytest.approx(truth, abs=0.04)
+
+
+def test_recall_is_whole_where_all_are_compared_and_where_rows_repeat(rows, sorted_often):
+    options = {"metric": "cosine", "n_components": 256, "random_state": 0}
+    assert neighbors_and_recall(rows, 5, n_compared=300, **options)[1] == 1.0
+    assert neighbors_and_recall(np.tile(rows[:3], (40, 1)), 5, n_compared=60, **options)[1] == 1.0
