@@ -6,6 +6,8 @@ functions take what was measured (counts, variances) and return what to do. Othe
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +20,12 @@ __all__ = [
     "is_crowded",
     "neighbors_for",
     "restart_groups",
+    "rows_compared",
     "rows_for_search",
     "rows_to_keep",
     "sample_for_kmeans",
     "steepness_for",
+    "worth_of",
 ]
 
 # --- How long to train ------------------------------------------------------------------------------------------------
@@ -342,8 +346,9 @@ def neighbors_for(n_rows: int, *, crowded: bool) -> int:
 FINEST_PARTS = 1.5
 # and resolutions rise by this factor from one to the next: closer steps changed nothing.
 FINER_RESOLUTION = 1.6
-# Borders of a cloud are measured for this many numbers of parts, and stored for this many; they are smooth.
-BORDERS_MEASURED, POINTS_OF_CLOUD = 16, 200
+# Borders of a cloud are measured for this many numbers of parts, and stored for this many. With half as many measured,
+# scores depended more on the largest number tried.
+BORDERS_MEASURED, POINTS_OF_CLOUD = 32, 200
 # Numbers of clusters that "auto" tries, at most, with at least this many rows for each cluster.
 MOST_CLUSTERS_TRIED, ROWS_PER_CLUSTER_TRIED = 100, 5
 # More are not compared: the time grows with their cube.
@@ -354,22 +359,21 @@ ROWS_FOR_SEARCH, SEARCH_ROWS_PER_CLUSTER = 4000, 20
 # Fewer rows have too few pairs of neighbours to tell clusters from chance.
 LEAST_ROWS_FOR_SEARCH = 20
 # Above, distances in a sample tell nothing of the dimension, and clouds of more dimensions have the same borders.
-MOST_DIMENSIONS = 50
+MOST_DIMENSIONS = 80
+# Clouds in which a dimension is measured, until one has that of the rows: the third changes it by one at most.
+CLOUDS_FOR_DIMENSION = 3
 # Searches, with other clouds and partitions, whose mean decides: a single one is off by one or two clusters.
 SEARCHES = 3
-# The pairs are halved this many times: the agreement of one halving is noisy.
-HALVINGS = 2
-# How much it counts whether halves of the pairs agree: the power that chose best on the files it was chosen on.
-POWER_OF_STABILITY = 0.25
-# Clusters e times as many must save this part more: of two numbers that are as good, the smaller is of more use.
-COST_OF_CLUSTERS = 0.02
+# Clusters e times as many must save this part more, up to some number: within most classes there are kinds that save a
+# little, but of many clusters each holds so few rows that a further cost would join what is clearly apart.
+COST_OF_CLUSTERS, MOST_CLUSTERS_THAT_COST = 0.07, 20
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
 # and no borders this short beside those of clouds;
 HARDLY_A_BORDER = 0.05
-# borders of a Gaussian of any shape were 0.95 to 1.1 times as long as those of its twin; those of real clusters
-# at most 0.55 times, of a flat uniform sheet 0.7 times.
-MOST_OF_ONE = 0.65
+# borders of one cloud that reached such a score were 0.97 to 1.2 times as long as those of its twin; those of the real
+# sets it was chosen on at most 0.71 times.
+MOST_OF_ONE = 0.8
 # Numbers of clusters whose score is within this part of the best are called nearly as good; at most this many are
 # named.
 NEARLY_AS_GOOD = 0.02
@@ -389,6 +393,17 @@ def candidates_for(n_rows: int) -> range:
     (range(2, 31), range(2, 101))
     """
     return range(2, min(MOST_CLUSTERS_TRIED, n_rows // ROWS_PER_CLUSTER_TRIED) + 1)
+
+
+def worth_of(counts: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """Return the part of what so many clusters save that is left after their cost.
+
+    Examples
+    --------
+    >>> worth_of(np.array([1, 10, 20, 50])).round(2)
+    array([1.  , 0.84, 0.79, 0.79])
+    """
+    return np.asarray(1 - COST_OF_CLUSTERS * np.log(np.minimum(counts, MOST_CLUSTERS_THAT_COST)))
 
 
 def rows_for_search(most_clusters: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_digits, make_blobs
 
 from cceclust import choices
 from cceclust.errors import InputError
@@ -18,13 +19,16 @@ from cceclust.training.graph_partition import symmetric_graph
 from cceclust.training.k_search import (
     Cloud,
     KSearch,
+    dimension_of_cloud,
     fine_parts,
     intrinsic_dimension,
     join_parts,
+    measured_dimension,
     random_borders,
     search_rows,
 )
 from cceclust.training.modularity import neighbor_modularity
+from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import in_memory
 
 
@@ -74,8 +78,6 @@ class TestJoining:
 class TestClouds:
     def test_a_whole_cloud_has_no_border_and_small_parts_have_most(self) -> None:
         points = np.random.default_rng(0).normal(size=(300, 3))
-        from cceclust.training.neighbors import nearest_neighbors
-
         graph = symmetric_graph(nearest_neighbors(points, 10, metric="euclidean", n_jobs=1))
         cloud = Cloud.of_graphs([graph], 20, seed=0)
         shares = np.array([1.0, 0.5, 0.2, 0.1, 0.05])
@@ -94,6 +96,16 @@ class TestClouds:
 
     def test_equal_rows_have_a_dimension_all_the_same(self) -> None:
         assert intrinsic_dimension(np.zeros((5, 3))) == 1.0
+        assert dimension_of_cloud(np.inf, 30, 5, seed=0, n_jobs=1) == choices.MOST_DIMENSIONS
+
+    @pytest.mark.parametrize("dimension", [1, 3, 30])
+    def test_a_cloud_is_given_its_own_dimension_where_less_is_measured(self, dimension: int) -> None:
+        points = np.random.default_rng(0).normal(size=(1000, dimension))
+        neighbors = nearest_neighbors(points, 15, metric="euclidean", n_compared=len(points), n_jobs=1)
+        measured = measured_dimension(points, neighbors)
+        found = dimension_of_cloud(measured, len(points), 15, seed=1, n_jobs=1)
+        assert found == pytest.approx(dimension, rel=0.07)
+        assert dimension < 10 or measured < 0.7 * dimension
 
 
 class TestSearch:
@@ -112,30 +124,42 @@ class TestSearch:
         search = found(blobs(sizes, n_features, seed=3))
         assert search.chosen == len(sizes)
         assert search.score_of[search.chosen] == search.scores.max()
-        assert search.stability[search.ks == search.chosen][0] > 0.9
 
     def test_clusters_without_a_border_count_however_little_they_save(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(choices, "LEAST_SAVED", 1.0)
         far = np.repeat([[0.0, 0.0], [20.0, 20.0]], 150, axis=0)
         search = found(far + np.random.default_rng(0).normal(size=far.shape))
         assert search.chosen == 2
-        assert search.lengths[0] == 0
+        assert search.lengths[0] == pytest.approx(0, abs=1e-12)
 
     def test_noise_saves_no_more_than_chance(self) -> None:
         search = found(np.random.default_rng(5).normal(size=(150, 2)))
         assert search.saved.max() < 0
 
+    def test_scores_are_what_is_saved_less_a_cost_for_few_clusters(self) -> None:
+        search = found(blobs([60] * 4, 5, seed=3))
+        worth = search.scores / search.saved
+        np.testing.assert_allclose(worth, choices.worth_of(search.ks))
+        assert (np.diff(worth[search.ks <= 20]) < 0).all()
+        np.testing.assert_allclose(np.diff(worth[search.ks >= 20]), 0, atol=1e-12)
+
+    def test_the_largest_number_tried_decides_little(self) -> None:
+        rows, _ = load_digits(return_X_y=True)
+        few, many = found(rows, 30), found(rows, 60)
+        assert few.chosen == pytest.approx(many.chosen, abs=1)
+        np.testing.assert_allclose(few.scores, many.scores[: len(few.scores)], atol=0.01)
+
     def test_unequal_blobs_are_counted_where_modularity_counts_more(self) -> None:
         search = found(blobs([500, 120, 40], 8, seed=3))
         assert search.ks[search.modularity.argmax()] > 3
 
-    @pytest.mark.parametrize("kind", ["uniform", "normal", "long"])
+    @pytest.mark.parametrize("kind", ["uniform", "normal", "long", "heavy"])
     @pytest.mark.parametrize("n_features", [2, 12])
     def test_noise_has_one_cluster(self, kind: str, n_features: int) -> None:
         generator = np.random.default_rng(1)
-        noise = (
-            generator.uniform(size=(500, n_features)) if kind == "uniform" else generator.normal(size=(500, n_features))
-        )
+        size = (500, n_features)
+        draws = {"uniform": generator.uniform, "heavy": partial(generator.standard_t, 5)}
+        noise = draws.get(kind, generator.normal)(size=size)
         search = found(noise * (np.arange(1, n_features + 1) ** -1.0 if kind == "long" else 1.0))
         assert search.chosen == 1
         assert search.runners_up == []
@@ -204,7 +228,7 @@ def judged(scores: dict[int, float], chosen: int, levels: list[int]) -> KSearch:
     values, none = np.array(list(scores.values())), np.zeros(len(scores))
     labels = np.zeros((len(levels), 3), np.int32)
     return KSearch(
-        np.array(list(scores)), values, none, none, none, none, none, chosen, np.array(levels), labels, np.arange(3)
+        np.array(list(scores)), values, none, none, none, none, chosen, np.array(levels), labels, np.arange(3)
     )
 
 
