@@ -23,10 +23,10 @@ from cceclust import CCEClusterer, choices
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.training import candidates, fit, gathering
+from cceclust.training import candidates, fit, gathering, kmeans
 
-# The functions that are timed, by the module that calls them. Those marked are products of matrices, the solver of
-# pseudo-labels, or the search for neighbours.
+# The functions that are timed, by the module that calls them; what one of them spends in another is the other's. Those
+# marked are products of matrices, the solver of pseudo-labels, or the search for neighbours.
 PARTS: dict[str, tuple[tuple[tuple[Any, str], ...], bool]] = {
     "measure": (((gathering, "without_far_rows"), (gathering, "measure")), False),
     "project": (((gathering, "training_space"),), True),
@@ -34,38 +34,49 @@ PARTS: dict[str, tuple[tuple[tuple[Any, str], ...], bool]] = {
     "graph and its partitions": (((candidates, "symmetric_graph"), (fit, "partitions_of")), False),
     "train heads": (((fit, "train"),), True),
     "losses": (((fit, "evaluate_heads"),), True),
-    "fit heads to candidates": (((candidates, "fit_heads_to_labels"),), True),
-    "K-means as a candidate": (((candidates, "kmeans_head"),), False),
+    "fit heads to candidates": (
+        ((candidates, "fit_heads_to_labels"), (candidates, "lift_for"), (candidates, "curve_heads")),
+        True,
+    ),
+    "labels of candidates": (((candidates, "labels_of"),), True),
+    "distances of K-means": (((kmeans, "nearest_centres"), (kmeans, "squared_distances")), True),
+    "K-means beside these": (((candidates, "kmeans_head"),), False),
     "predict": (((fit, "predict_rows"),), True),
     "outlier scores": (((fit, "score_outliers"),), False),
 }
 
 
-def add_cpu_seconds(module: Any, name: str, add: Callable[[float], None]) -> None:
-    """Replace a function by one that also reports the CPU seconds of its outermost calls."""
-    function, depth = getattr(module, name), [0]
-
-    def timed(*arguments: Any, **named: Any) -> Any:
-        started = time.process_time()
-        depth[0] += 1
-        try:
-            return function(*arguments, **named)
-        finally:
-            depth[0] -= 1
-            if not depth[0]:
-                add(time.process_time() - started)
-
-    setattr(module, name, timed)
-
-
 def seconds_of_parts(run: Callable[[], object]) -> tuple[dict[str, float], float]:
-    """Run once; return the CPU seconds of each part, and of all."""
+    """Run once, on one thread; return the CPU seconds of each part, and of all."""
     seconds = dict.fromkeys(PARTS, 0.0)
+    under_way: list[str] = []
+    last = time.process_time()
+
+    def pass_on() -> None:
+        """Count the time since the last change for the part that is under way."""
+        nonlocal last
+        now = time.process_time()
+        if under_way:
+            seconds[under_way[-1]] += now - last
+        last = now
+
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            pass_on()
+            under_way.append(part)
+            try:
+                return function(*arguments, **named)
+            finally:
+                pass_on()
+                under_way.pop()
+
+        return counted
+
     originals = [(module, name, getattr(module, name)) for parts, _ in PARTS.values() for module, name in parts]
     try:
         for part, (functions, _) in PARTS.items():
             for module, name in functions:
-                add_cpu_seconds(module, name, lambda more, part=part: seconds.update({part: seconds[part] + more}))
+                setattr(module, name, timed(part, getattr(module, name)))
         started = time.process_time()
         run()
         return seconds, time.process_time() - started

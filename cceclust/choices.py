@@ -123,6 +123,13 @@ JUDGE_NEIGHBORS, LEAST_JUDGE_NEIGHBORS = 15, 5
 REFIT_STEPS, REFIT_BATCH = 300, 250
 # with this part of the automatic weight decay: labels are given, so a head cannot saturate on a wrong answer.
 REFIT_DECAY = 0.1
+# Borders may curve along this many leading directions: 10 lost half a point on pixels, 24 gained nothing.
+CURVED_AXES = 16
+# Directions with a smaller part of the largest deviation, or of the largest mean, than this are rounding.
+LEAST_DEVIATION = 1e-4
+# Curved borders are kept where they predict this many standard errors more of the rows they were not fitted to, of this
+# many rows in all; they are fitted to at most as many as 300 steps can tell apart.
+CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does.
@@ -161,6 +168,10 @@ COMPONENTS_PER_CLUSTER = 2
 LEAST_REDUCTION = 4
 # Rows on which components are found; on more rows, neighbours and clusters came out the same.
 ROWS_FOR_COMPONENTS = 2000
+# They are found among this many more random directions, in so many rounds of products.
+EXTRA_AXES, ROUNDS_FOR_AXES = 10, 2
+# Rows of a sample that are copied at once.
+ROWS_COPIED_AT_ONCE = 128
 
 
 def components_for(n_features: int, n_clusters: int) -> int:
@@ -196,6 +207,8 @@ LEAST_PER_CLUSTER = 4
 # Its first centres are drawn (k-means++) from this many rows, or this many for each cluster: with hundreds of clusters,
 # drawing from all would take most of the time.
 ROWS_FOR_FIRST_PLACES, FIRST_PLACES_PER_CLUSTER = 2000, 10
+# Its rounds end when centres move by less than this part of the variance of a column, and after so many.
+LEAST_MOVE, MOST_ROUNDS = 1e-4, 300
 # Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
 STEEPEST = 100.0
 

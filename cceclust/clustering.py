@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.errors import InputError
-from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
+from cceclust.estimators.cce_method import CCEMethod
 from cceclust.estimators.model_files import model_of
+from cceclust.estimators.softmax_method import warn_of
 from cceclust.files import (
     Clusters,
     FeatureFile,
@@ -43,8 +44,9 @@ from cceclust.files.shards import clusters_beside, named_after
 from cceclust.files.tables import STDIN, TABLE_FILES
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
+from cceclust.training.head import Head
 from cceclust.training.k_search import KSearch, search_rows
-from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.neighbors import neighbors_and_recall
 from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, half_of_the_memory, in_memory
 from cceclust.training.settings import as_candidates
@@ -52,16 +54,7 @@ from cceclust.training.standardization import measure
 from cceclust.validation import thread_count
 from cceclust.version import __version__
 
-__all__ = ["METHODS", "find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
-
-METHODS: dict[str, type[Any]] = {
-    "cce": CCEClusterer,
-    "cce-pgd": CCEByPGD,
-    "migd": MIGD,
-    "sela": SeLa,
-    "miadm": MIADM,
-    "kmeans": KMeans,
-}
+__all__ = ["find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
 
 
 def fit_features(
@@ -85,7 +78,7 @@ def fit_features(
         Number of clusters, or numbers to choose from, as in :class:`cceclust.CCEClusterer`. By default "auto", or one
         cluster for each class where labels are given.
     method : {"cce", "cce-pgd", "migd", "sela", "miadm", "kmeans"}
-        Which estimator to use; see :data:`METHODS`.
+        Which estimator to use; see :data:`cceclust.estimators.methods.METHODS`.
     labels : PartialLabels, optional
         What is known of the classes of some rows. The clusters then carry the names of the classes; further clusters,
         if `n_clusters` leaves room for any, come after them. Needs method "cce".
@@ -119,12 +112,15 @@ def fit_features(
     estimator = estimator_for(method, n_clusters, labels, parameters)
     started = time.perf_counter()
     rows = rows_of(features, memory, scratch=scratch)
-    if isinstance(estimator, KMeans):
+    if method == "kmeans":
         search, prediction = fit_kmeans(estimator, rows)
     else:
-        given = [] if labels is None else [labels.values]
         neighbors = neighbors_for(estimator, rows, features)
-        estimator.fit(rows, *given, neighbors=neighbors, on_progress=on_progress)
+        if labels is None:
+            estimator._fit_rows(rows, neighbors=neighbors, on_progress=on_progress)
+            warn_of(estimator.problems_)
+        else:
+            estimator.fit(rows, labels.values, neighbors=neighbors, on_progress=on_progress)
         search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
     seconds = time.perf_counter() - started
     model = model_of(estimator, **provenance(features))
@@ -161,6 +157,7 @@ def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> di
         "best_restart": getattr(estimator, "best_restart_", None),
         "loss": getattr(estimator, "loss_", None),
         "columns_scaled": getattr(estimator, "columns_scaled_", None),
+        "curved": getattr(estimator, "curves_", None) is not None,
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
         "agreeing_restarts": getattr(estimator, "n_agreeing_", None),
         "weight_decay": getattr(estimator, "weight_decay_", None),
@@ -175,7 +172,7 @@ def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> di
 
 def as_table(search: KSearch) -> KTable:
     """Return what a cluster file keeps of the search for the number of clusters."""
-    return KTable(search.ks, search.scores, search.saved, search.stability, search.levels, search.labels, search.rows)
+    return KTable(search.ks, search.scores, search.saved, search.levels, search.labels, search.rows)
 
 
 def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, parameters: dict[str, Any]) -> Any:
@@ -183,6 +180,12 @@ def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, pa
 
     The classifier is for the classes that labels name, and for further clusters up to `n_clusters`.
     """
+    if labels is None and method == "cce":
+        return CCEMethod(n_clusters, **parameters)
+    # Only here, as these need scikit-learn, which takes a second to load.
+    from cceclust.estimators.cce_classifier import CCEClassifier
+    from cceclust.estimators.methods import METHODS
+
     if labels is None:
         return METHODS[method](n_clusters, **parameters)
     if method != "cce":
@@ -193,7 +196,7 @@ def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, pa
     return CCEClassifier(n_extra_clusters=n_extra, **parameters)
 
 
-def fit_kmeans(estimator: KMeans, rows: Rows) -> tuple[KSearch | None, Prediction]:
+def fit_kmeans(estimator: Any, rows: Rows) -> tuple[KSearch | None, Prediction]:
     """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
     if not isinstance(rows, ArrayRows | SparseRows):
         raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
@@ -207,7 +210,7 @@ def fit_kmeans(estimator: KMeans, rows: Rows) -> tuple[KSearch | None, Predictio
         estimator.fit(rows.matrix)
     except ValueError as error:
         raise InputError(str(error)) from error
-    return search, predict_rows(estimator.coef_, estimator.intercept_, rows)
+    return search, predict_rows(Head(estimator.coef_, estimator.intercept_), rows)
 
 
 def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
@@ -231,7 +234,7 @@ def find_neighbors(
     seed: int = 0,
     force: bool = False,
     on_block: Callable[[int, int], None] | None = None,
-) -> NDArray[np.int32]:
+) -> tuple[NDArray[np.int32], float]:
     """Find the nearest neighbours of the rows of a feature file and write them into it.
 
     Parameters
@@ -249,7 +252,9 @@ def find_neighbors(
 
     Returns
     -------
-    ndarray of shape (n_samples, n_neighbors)
+    neighbors : ndarray of shape (n_samples, n_neighbors)
+    recall : float
+        Part of the nearest rows that was found: 1 if all pairs were compared, and else measured on 200 rows.
     """
     refuse_what_is_no_file(Path(path))
     with claiming([Path(path).resolve()], force=True):
@@ -258,11 +263,11 @@ def find_neighbors(
             rows = in_memory(features.array())
             measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
             metric = metric_for(directions_of(rows, np.ones(rows.shape[0], rows.dtype)))
-        graph = nearest_neighbors(
+        graph, recall = neighbors_and_recall(
             rows.matrix, n_neighbors, metric=metric, n_components=n_components, random_state=seed, on_block=on_block
         )
         write_neighbors(path, graph, dataset=features.dataset, force=force)
-    return graph
+    return graph, recall
 
 
 def predict_features(
@@ -288,9 +293,7 @@ def predict_features(
     refuse_other_features(model, features)
     try:
         rows = rows_of(features, memory)
-        prediction = predict_rows(
-            model.coef, model.intercept, rows, n_threads=thread_count(None), on_progress=on_progress
-        )
+        prediction = predict_rows(model.head, rows, n_threads=thread_count(None), on_progress=on_progress)
     except InputError as error:
         raise InputError(f"{features.path}: {error}") from error
     return as_clusters(prediction, model, features)

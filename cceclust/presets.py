@@ -37,6 +37,7 @@ PAPER_FEATURES: dict[str, Any] = {
     "n_init": 1,
     "prior": None,
     "graph_candidates": False,
+    "curved": False,
 }
 # In the order of the paper's Tables 3 and 4.
 ObjectiveName = Literal["scan", "imsat", "iic", "sela", "miadm", "cce-pgd", "cce"]

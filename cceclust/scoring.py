@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from cceclust.errors import InputError
 
@@ -361,7 +362,9 @@ def silhouette(labels: NDArray[Any], sample: ArrayLike, features: ArrayLike) -> 
     centred = points.astype(np.float64)
     centred -= centred.mean(axis=0)
     scaled = centred / (np.abs(centred).max() or 1.0)
-    return mean_silhouette(scaled.astype(np.float32), np.unique(rows, return_inverse=True)[1])
+    # For products of this size, several threads only wait for each other.
+    with threadpool_limits(1, user_api="blas"):
+        return mean_silhouette(scaled.astype(np.float32), np.unique(rows, return_inverse=True)[1])
 
 
 def mean_silhouette(points: NDArray[np.float32], codes: NDArray[np.intp]) -> float:

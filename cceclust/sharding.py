@@ -21,8 +21,8 @@ from cceclust.clustering import (
     provenance_of,
 )
 from cceclust.errors import InputError
-from cceclust.estimators import KMeans
 from cceclust.estimators.model_files import model_of
+from cceclust.estimators.softmax_method import warn_of
 from cceclust.files import Clusters, Model, open_features, write_clusters, write_model
 from cceclust.files.atomic import claiming
 from cceclust.files.features import existing_files
@@ -94,7 +94,7 @@ def fit_shards(
         model = named(base, ".model.safetensors")
     check_model_name(model)
     estimator = estimator_for(method, n_clusters, None, parameters)
-    if isinstance(estimator, KMeans):
+    if method == "kmeans":
         raise InputError("method 'kmeans' needs all features in memory; use method 'cce' on a cluster")
     roles: dict[str, Any] = {"dataset": dataset, "labels_dataset": labels_dataset}
     roles.update(names_dataset=names_dataset, keep=list(keep))
@@ -119,7 +119,8 @@ def fit_rows(
 ) -> tuple[Clusters, Model]:
     """Fit the rows of several files; return the labels of all rows, without their probabilities, and the model."""
     started = time.perf_counter()
-    estimator.fit(rows, on_progress=on_progress)
+    estimator._fit_rows(rows, on_progress=on_progress)
+    warn_of(estimator.problems_)
     seconds = time.perf_counter() - started
     attributes = common_attributes([shard.attributes for shard in shards])
     head = model_of(estimator, **provenance_of(folder, shards[0].dataset, {}, attributes))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cceclust.choices import BLOCK_BYTES
-from cceclust.clustering import METHODS, fit_features, fit_file, predict_features, predict_file, rows_of
+from cceclust.clustering import fit_features, fit_file, predict_features, predict_file, rows_of
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.estimators.methods import METHODS
 from cceclust.files import open_features, read_clusters, read_model, write_features
 from cceclust.scoring import clustering_accuracy
 from cceclust.training.rows import ArrayRows, FileRows
@@ -229,8 +229,8 @@ print(peak() - before)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("ending", ["h5", "npy"])
 def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
-    X = np.random.default_rng(0).standard_normal((50_000, 512), np.float32)
-    small, large, budget = tmp_path / "small.npy", tmp_path / f"large.{ending}", X.nbytes // 2
+    X = np.random.default_rng(0).standard_normal((100_000, 512), np.float32)
+    small, large, budget = tmp_path / "small.npy", tmp_path / f"large.{ending}", X.nbytes // 4
     np.save(small, X[:12_000])
     if ending == "h5":
         write_features(large, X)
@@ -238,5 +238,6 @@ def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
         np.save(large, X)
     command = [sys.executable, "-c", PEAK_OF_A_STREAM, str(small), str(large), str(budget)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    # Beside the rows to train on, there are some blocks on their way; all pages of a memory map would be too much.
-    assert int(result.stdout) < budget + 8 * BLOCK_BYTES
+    # Beside the rows to train on there are blocks on their way, and on a busy machine parts of the heap that are free but
+    # not given back: up to twice the budget was seen. The whole file, or all pages of a memory map, would be four times.
+    assert int(result.stdout) < 3 * budget

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.bench.suitable_decay import suitable_weight_decay
-from cceclust.clustering import METHODS
 from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators.methods import METHODS
 from cceclust.presets import PAPER_FEATURES
 from cceclust.scoring import score_clusters
 
@@ -104,7 +104,7 @@ def compare_methods(
     n_clusters : int, optional
         Number of clusters; by default the number of classes.
     methods : list of str, optional
-        Names in :data:`cceclust.clustering.METHODS`; by default all.
+        Names in :data:`cceclust.estimators.methods.METHODS`; by default all.
     preset : {"default", "paper", "best"}
         "default" takes each estimator's defaults, but all methods use neighbours and none uses clusters of the graph;
         "paper" takes the paper's settings on raw features, with solvers that nearly converge; "best" takes the settings

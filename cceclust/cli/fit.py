@@ -122,16 +122,31 @@ def method_option(*names: str, **settings: Any) -> Any:
 
 def settings_for(method: str, *, has_labels: bool = False) -> dict[str, Setting]:
     """Return what ``--set`` can change of a method, or of the classifier that learns from labels."""
-    from cceclust.clustering import METHODS
-    from cceclust.estimators import CCEClassifier
+    return settings_of(parameters_of(method, has_labels=has_labels), skip=OPTIONS)
 
-    return settings_of(CCEClassifier if has_labels else METHODS[method], skip=OPTIONS)
+
+def parameters_of(method: str, *, has_labels: bool = False) -> type[Any]:
+    """Return a class with the parameters of a method: the estimator, or less where it takes less long to load."""
+    if has_labels:
+        from cceclust.estimators import CCEClassifier
+
+        return CCEClassifier
+    if method == "cce":
+        from cceclust.estimators.cce_method import CCEMethod
+
+        return CCEMethod
+    from cceclust.estimators.methods import METHODS
+
+    return METHODS[method]
 
 
 def list_settings(texts: list[str] | None) -> list[str] | None:
     """Print all that ``--set`` knows, and stop, if it is asked for help."""
     if texts is not None and "help" in texts:
-        common = settings_for("cce")
+        from cceclust.estimators import CCEClusterer
+
+        # The estimator's own, as it has the descriptions.
+        common = settings_of(CCEClusterer, skip=OPTIONS)
         groups = {"All methods but kmeans": common}
         for method in METHOD_NAMES:
             own = {name: setting for name, setting in settings_for(method).items() if name not in common}
@@ -305,10 +320,6 @@ def fit(
             if value:
                 raise typer.BadParameter("cannot be used with --cluster", param_hint=option)
     existing_files(features)
-    # Checked above is what needs nothing that takes long to load.
-    from cceclust.clustering import fit_file
-    from cceclust.sharding import fit_shards
-
     n_clusters: Any = "auto" if k is None and not has_labels else k
     parameters = chosen_parameters(
         method,
@@ -318,6 +329,9 @@ def fit(
         has_labels=has_labels,
         n_clusters=n_clusters,
     )
+    # Checked above is what needs nothing that takes long to load.
+    from cceclust.clustering import fit_file
+
     common: dict[str, Any] = {
         "method": method,
         "model": model,
@@ -334,6 +348,8 @@ def fit(
     with task_progress(quiet=quiet or as_json) as bar:
         common["on_progress"] = show_phases(bar)
         if cluster is not None:
+            from cceclust.sharding import fit_shards
+
             clusters, written = fit_shards(features, n_clusters, cluster=cluster, **common)
         else:
             clusters, written = fit_file(
@@ -363,15 +379,13 @@ def chosen_parameters(
     n_clusters: Any,
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that were given, after a check of each."""
-    from cceclust.clustering import METHODS
-    from cceclust.estimators import CCEClassifier
-
     if has_labels and method != "cce":
         raise typer.BadParameter(f"method {method} cannot learn from labels", param_hint="--method")
     if preset is not None and (has_labels or method != "cce"):
         raise typer.BadParameter("is for method cce without labels", param_hint="--preset")
     chosen = {name: value for name, value in options.items() if value is not None}
-    known = CCEClassifier().get_params() if has_labels else METHODS[method]().get_params()
+    kind = parameters_of(method, has_labels=has_labels)
+    known = kind().get_params()
     for name in chosen:
         if name not in known:
             raise typer.BadParameter(f"method {method} has no such parameter", param_hint=OPTIONS[name])
@@ -383,7 +397,7 @@ def chosen_parameters(
     parameters = {**(PAPER_FEATURES if preset == "paper" else {}), **chosen, **rare}
     if not has_labels and method != "kmeans":
         try:
-            METHODS[method](n_clusters, **parameters)._check_parameters()
+            kind(n_clusters, **parameters)._check_parameters()
         except InputError as error:
             raise typer.BadParameter(str(error)) from error
     return parameters

@@ -27,6 +27,9 @@ TERMINATED = 143
 SIGNALS = {"SIGTERM": TERMINATED, "SIGHUP": HUNG_UP}
 ENDINGS = {INTERRUPTED: "interrupted", HUNG_UP: "terminal closed", TERMINATED: "terminated"}
 
+# Commands that divide their work among threads of their own, and load no torch.
+WITH_OWN_THREADS = {"export", "fit", "info", "neighbors", "predict", "report", "score"}
+
 # Typer comes with a copy of click, or uses the installed one; this is the class of the one in use.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
@@ -114,6 +117,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     end_cleanly_on_signals()
+    if sys.argv[1:2] and sys.argv[1] in WITH_OWN_THREADS:
+        # Further threads of NumPy's products would only spend CPU time on waiting. It is read when NumPy is loaded.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = run()
     except (SystemExit, OSError):

@@ -106,6 +106,10 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
         console.print(
             "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
         )
+    if summary.diagnostics.get("curved"):
+        console.print(
+            "Borders          curved, as linear ones predict fewer unseen rows; --set curved=false keeps them straight"
+        )
     trained = summary.diagnostics.get("trained_rows")
     if trained is not None and trained < summary.n_samples:
         console.print(f"Trained on       a random sample of {trained:,} rows")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cceclust.errors import InputError
+from cceclust.training.head import Head
 from cceclust.training.logits import block_logits, head_on_blocks
 from cceclust.training.rows import ArrayRows, computing_dtype
 
@@ -46,8 +47,7 @@ def as_dask_array(X: Any) -> da.Array:
 
 def lazy_results(
     X: Any,
-    coef: NDArray[Any],
-    intercept: NDArray[Any],
+    head: Head,
     finish: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> da.Array:
     """Return what follows from the logits of each row, as an array that Dask computes when it is asked for.
@@ -56,20 +56,25 @@ def lazy_results(
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         The rows.
-    coef : ndarray of shape (n_clusters, n_features)
-        Weights of the head.
-    intercept : ndarray of shape (n_clusters,)
-        Its biases.
+    head : Head
+        What makes logits of rows.
     finish : callable
         Of the logits of some rows. It must be picklable.
     """
     array = as_dask_array(X)
     # One node of the graph, on which the tasks depend; else each of them would carry a copy of the head.
-    head = delayed(head_on_blocks(block_logits, coef, intercept))
-    none = finish(np.empty((0, len(coef)), computing_dtype(array.dtype)))
+    logits = delayed(head_on_blocks(block_logits, head))
+    none = finish(np.empty((0, head.n_clusters), computing_dtype(array.dtype)))
     shape: dict[str, Any] = {"chunks": (array.chunks[0], none.shape[1:])} if none.ndim == 2 else {"drop_axis": 1}
     return array.map_blocks(
-        chunk_results, head=head, finish=finish, none=none, n_clusters=len(coef), dtype=none.dtype, meta=none, **shape
+        chunk_results,
+        head=logits,
+        finish=finish,
+        none=none,
+        n_clusters=head.n_clusters,
+        dtype=none.dtype,
+        meta=none,
+        **shape,
     )
 
 

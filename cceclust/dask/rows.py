@@ -17,6 +17,7 @@ from cceclust.dask.arrays import as_dask_array, lazy_results, use_one_thread
 from cceclust.dask.cluster import current_client, naming_lost_workers, run_on_workers
 from cceclust.errors import ClusterError, InputError
 from cceclust.training.diagnosis import Prediction, predict_block, predict_blocks
+from cceclust.training.head import Head
 from cceclust.training.logits import head_on_blocks, likeliest, probabilities_of
 from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, computing_dtype, half_of_the_memory, refuse_little_memory, slices
@@ -86,24 +87,25 @@ class DaskRows:
 
     def predict(
         self,
-        coef: NDArray[Any],
-        intercept: NDArray[Any],
+        head: Head,
         *,
         sample_weight: NDArray[Any] | None = None,
         on_progress: OnProgress = silent,
     ) -> LazyPrediction:
         """Return labels and probabilities that stay where the rows are, and what is needed to sum them up."""
-        codes = np.empty(self.shape[0], np.min_scalar_type(len(coef) - 1))
+        codes = np.empty(self.shape[0], np.min_scalar_type(head.n_clusters - 1))
         confidences = np.empty(self.shape[0], np.float32)
 
         def keep(where: slice, block_codes: NDArray[Any], block_confidences: NDArray[Any]) -> None:
             codes[where], confidences[where] = block_codes, block_confidences
 
-        predict = head_on_blocks(predict_compactly, coef, intercept)
-        centers = predict_blocks(predict, self, len(coef), keep, sample_weight=sample_weight, on_progress=on_progress)
+        predict = head_on_blocks(predict_compactly, head)
+        centers = predict_blocks(
+            predict, self, head.n_clusters, keep, sample_weight=sample_weight, on_progress=on_progress
+        )
         return LazyPrediction(
-            lazy_results(self.array, coef, intercept, likeliest),
-            lazy_results(self.array, coef, intercept, single_precision),
+            lazy_results(self.array, head, likeliest),
+            lazy_results(self.array, head, single_precision),
             centers,
             codes=codes,
             confidences=confidences,
@@ -174,7 +176,7 @@ def take_from_chunk(chunk: NDArray[Any], indices: NDArray[np.intp]) -> NDArray[A
     return np.asarray(chunk)[indices]
 
 
-def predict_compactly(block: NDArray[Any], *weights: NDArray[Any], **head: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def predict_compactly(block: NDArray[Any], *weights: NDArray[Any], **head: Any) -> tuple[NDArray[Any], ...]:
     """Predict a block, and return of its probabilities only the largest of each row."""
     labels, probabilities, *rest = predict_block(block, *weights, **head)
     return labels.astype(np.min_scalar_type(probabilities.shape[1] - 1)), probabilities.max(axis=1), *rest

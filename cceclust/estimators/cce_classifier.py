@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import GivenLabels, read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator
+from cceclust.estimators.softmax_method import draw_seed, fit_progress, warn_of
 from cceclust.files import Model
 from cceclust.pseudo_labels import EMSolver
 from cceclust.training.candidates import HeadPlan

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
-
+from cceclust.estimators.cce_method import CCEMethod
 from cceclust.estimators.softmax_clusterer import SoftmaxClusterer
 from cceclust.presets import PAPER_FEATURES
-from cceclust.pseudo_labels import EMSolver
-from cceclust.training.candidates import HeadPlan
-from cceclust.training.objectives import SelfLabeling
 
 __all__ = ["CCEClusterer"]
 
 
-class CCEClusterer(SoftmaxClusterer):
+class CCEClusterer(SoftmaxClusterer, CCEMethod):
     """Cluster features with a linear softmax head trained by collision cross-entropy.
 
     For every batch, EM finds the pseudo-labels y that minimise the loss L_CCE+ (eq. 11 of arXiv:2303.07321)
@@ -68,6 +62,11 @@ class CCEClusterer(SoftmaxClusterer):
     graph_candidates : bool, default=True
         Whether heads differ, and partitions of the graph and K-means are candidates as well. False trains
         `n_init` heads that differ only in their random numbers, and the graph chooses among them.
+    curved : bool or "auto", default="auto"
+        Whether borders between clusters may curve along the 16 leading directions of the features: the head is then
+        linear in the features and in the products of every two of these. "auto" fits both kinds to the best clusters of
+        the graph on half of the rows, and takes the curved one if it predicts the other half clearly better. Only where
+        partitions of the graph are candidates.
     n_components : int or "auto", default="auto"
         Train on this many leading principal components of the features; 0 trains on the features themselves. "auto"
         takes 256 (or twice the number of clusters) for dense standardised data with at least four times as
@@ -111,6 +110,8 @@ class CCEClusterer(SoftmaxClusterer):
         Weights of the head, for raw features.
     intercept_ : ndarray of shape (n_clusters,)
         Biases of the head, for raw features.
+    curves_ : Curves or None
+        What is added to the logits ``X @ coef_.T + intercept_`` where borders curve; None where they are linear.
     modularity_ : float or None
         How much more often neighbours share a cluster than random pairs of rows would: the score of the chosen
         candidate. None if the loss decided, as for very few rows.
@@ -169,55 +170,6 @@ class CCEClusterer(SoftmaxClusterer):
     True
     """
 
-    _method = "cce"
-
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] | Literal["auto"] = 8,
-        *,
-        fairness: float | Literal["auto"] = "auto",
-        prior: ArrayLike | Literal["auto"] | None = "auto",
-        weight_decay: float | Literal["auto"] = "auto",
-        learning_rate: float = 0.5,
-        learning_rate_schedule: Literal["cosine", "constant"] = "cosine",
-        batch_size: int = 250,
-        max_iter: int = 5,
-        n_neighbors: int | Literal["auto"] = "auto",
-        neighbor_weight: float = 1.0,
-        init: Literal["auto", "random", "k-means", "graph"] = "auto",
-        graph_candidates: bool = True,
-        n_components: int | Literal["auto"] = "auto",
-        n_init: int = 6,
-        max_epochs: int | Literal["auto"] = "auto",
-        tol: float = 1e-4,
-        standardize: bool = True,
-        scale: Literal["auto", "overall", "columns"] = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fairness = fairness
-        self.prior = prior
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.learning_rate_schedule = learning_rate_schedule
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.n_neighbors = n_neighbors
-        self.neighbor_weight = neighbor_weight
-        self.init = init
-        self.graph_candidates = graph_candidates
-        self.n_components = n_components
-        self.n_init = n_init
-        self.max_epochs = max_epochs
-        self.tol = tol
-        self.standardize = standardize
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
     @classmethod
     def paper(cls, n_clusters: int = 8, **changes: Any) -> Self:
         """Return the paper's own method for fixed features (Table 2, "Experimental settings" of the supplement).
@@ -241,11 +193,3 @@ class CCEClusterer(SoftmaxClusterer):
         0.1
         """
         return cls(n_clusters, **{**PAPER_FEATURES, **changes})
-
-    def _make_objective(self, plans: Sequence[HeadPlan]) -> SelfLabeling:
-        """Return L_CCE+ with pseudo-labels found by EM."""
-        solvers = [
-            EMSolver(fairness=plan.fairness_or_usual, prior=plan.prior, max_iter=self.max_iter, tol=0.0)
-            for plan in plans
-        ]
-        return SelfLabeling(solvers, companion_weight=self.neighbor_weight)

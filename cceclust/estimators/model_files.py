@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import FileContentError
 from cceclust.files import Model, read_model, write_model
@@ -20,7 +19,7 @@ STORED_TYPES = (str, int, float, list, tuple, range, np.ndarray, np.generic, typ
 
 
 class SavedAsModel:
-    """Saving and loading of an estimator with a linear head."""
+    """Saving and loading of an estimator with a softmax head."""
 
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -38,6 +37,8 @@ class SavedAsModel:
         force : bool
             Overwrite an existing file.
         """
+        from sklearn.utils.validation import check_is_fitted
+
         check_is_fitted(self)
         write_model(path, model_of(self), force=force)
 
@@ -89,6 +90,7 @@ def model_of(estimator: Any, **provenance: Any) -> Model:
         provenance,
         cluster_centers=getattr(estimator, "cluster_centers_", None),
         column_scales=getattr(estimator, "_columns", None),
+        curves=getattr(estimator, "curves_", None),
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,42 +12,26 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed, fit_progress, warn_of
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator
+from cceclust.estimators.softmax_method import SoftmaxMethod, warn_of
 from cceclust.files import Model
-from cceclust.training.candidates import Choice, HeadPlan, modularity_of_rows, rows_to_judge
-from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.fit import fit_heads
+from cceclust.training.candidates import modularity_of_rows, rows_to_judge
+from cceclust.training.diagnosis import predict_rows
 from cceclust.training.logits import likeliest, unchanged
-from cceclust.training.objectives import Objective
 from cceclust.training.progress import OnProgress
 from cceclust.training.robustness import scaled_columns
 from cceclust.training.rows import DistantRows, in_memory
-from cceclust.training.settings import FitSettings
 from cceclust.validation import as_relative_weights
 
 __all__ = ["SoftmaxClusterer"]
 
 
-class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxEstimator):
+class SoftmaxClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SoftmaxEstimator, SoftmaxMethod
+):
     """Clustering with a linear softmax head. Methods differ in their parameters and in the loss they minimise."""
 
-    n_clusters: int | Sequence[int] | Literal["auto"]
-    prior: Any
     n_jobs: int | None
-    verbose: int
-
-    @abstractmethod
-    def _make_objective(self, plans: Sequence[HeadPlan]) -> Objective:
-        """Return a new objective for heads that are trained as planned."""
-
-    def _check_parameters(self) -> FitSettings:
-        """Refuse parameters that are invalid for any data; return the settings of the fit."""
-        settings = FitSettings.of(self, self.n_clusters)
-        # A uniform prior needs no check, and an array of it may not fit into memory.
-        is_given = self.prior is not None and not settings.has_free_prior
-        prior = settings.prior_parts(np.dtype(np.float64)) if is_given else np.ones(1)
-        self._make_objective([HeadPlan("random", settings.without_graph().fixed_fairness, prior, 0.0)])
-        return settings
 
     def fit(
         self,
@@ -82,25 +64,8 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self
         """
         rows = self._as_rows(X, reset=True)
-        settings = self._check_parameters()
-        if neighbors is not None and not hasattr(self, "n_neighbors"):
-            raise InputError(f"{type(self).__name__} has no use for neighbors; leave them out")
-        with fit_progress(on_progress, self.verbose) as report:
-            fit = fit_heads(
-                rows,
-                settings,
-                self._make_objective,
-                sample_weight=as_relative_weights(sample_weight, rows.shape[0], rows.dtype),
-                seed=draw_seed(self.random_state),
-                neighbors=neighbors,
-                on_progress=report,
-            )
-        self._keep(fit)
-        self._keep_choice(fit.choice)
-        self._keep_prediction(fit.prediction)
-        self.k_search_ = fit.search
-        self.k_scores_ = None if fit.search is None else fit.search.score_of
-        warn_of(fit.problems)
+        self._fit_rows(rows, sample_weight=sample_weight, neighbors=neighbors, on_progress=on_progress)
+        warn_of(self.problems_)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -134,25 +99,8 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         best = pieces.train_on(rows, settings, self._make_objective, sample_weight=weights)
         self._keep_piece(pieces, best)
         self._keep_choice(None)
-        self._keep_prediction(predict_rows(self.coef_, self.intercept_, rows, sample_weight=weights))
+        self._keep_prediction(predict_rows(self._head, rows, sample_weight=weights))
         return self
-
-    def _keep_choice(self, choice: Choice | None) -> None:
-        """Set what the graph said of the candidates, if it decided."""
-        self.candidates_: dict[str, float] | None = None
-        self.modularity_: float | None = None
-        self.chosen_: str | None = None
-        if choice is not None:
-            self.candidates_ = choice.scores
-            self.modularity_ = float(choice.modularities[choice.best])
-            self.chosen_ = choice.names[choice.best]
-
-    def _keep_prediction(self, prediction: Prediction) -> None:
-        """Set the attributes that describe the clusters of the rows."""
-        self._prediction = prediction
-        self.labels_, self.probabilities_ = prediction.labels, prediction.probabilities
-        self.n_clusters_ = self._n_features_out = len(self.intercept_)
-        self.cluster_centers_ = prediction.centers
 
     def _take(self, model: Model, path: Path) -> None:
         super()._take(model, path)
@@ -229,7 +177,7 @@ class SoftmaxClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             # Only the rows that are judged are brought here.
             judged = rows_to_judge(rows, weights)
             rows, weights = in_memory(rows.take(judged)), weights[judged]
-        labels = predict_rows(self.coef_, self.intercept_, rows).labels
+        labels = predict_rows(self._head, rows).labels
         if self._columns is not None:
             rows = scaled_columns(rows, self._columns)
         return modularity_of_rows(rows, labels, weights, n_jobs=self.n_jobs)

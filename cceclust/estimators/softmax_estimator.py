@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cceclust.errors import ClusteringWarning, InputError
+from cceclust.errors import InputError
 from cceclust.estimators.model_files import SavedAsModel
+from cceclust.estimators.softmax_method import FittedHead, draw_seed
 from cceclust.files import Model
-from cceclust.progress import show_phases, showing_progress
-from cceclust.training.fit import Fit
 from cceclust.training.logits import all_logits, probabilities_of
 from cceclust.training.pieces import PieceTrainer
-from cceclust.training.progress import OnProgress, silent
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
 from cceclust.training.settings import FitSettings
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "fit_progress", "warn_of"]
+__all__ = ["SoftmaxEstimator"]
 
 
-class SoftmaxEstimator(SavedAsModel, BaseEstimator):
+class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
     """Base class of estimators with a softmax head: fitted attributes and predictions."""
 
     random_state: Any
@@ -55,9 +51,9 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
             from cceclust.dask import as_dask_array, lazy_results
 
             self._check_columns(X, as_dask_array(X), reset=False)
-            lazy: NDArray[Any] = lazy_results(X, self.coef_, self.intercept_, finish)
+            lazy: NDArray[Any] = lazy_results(X, self._head, finish)
             return lazy
-        return finish(all_logits(self.coef_, self.intercept_, self._as_rows(X, reset=False)))
+        return finish(all_logits(self._head, self._as_rows(X, reset=False)))
 
     def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
         """Check a piece of the data."""
@@ -93,24 +89,6 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         """Check names and number of the columns of a Dask collection as scikit-learn does."""
         validate_data(self, X._meta if hasattr(X, "columns") else array, skip_check_array=True, reset=reset)
 
-    def _keep(self, fit: Fit) -> None:
-        """Set the fitted attributes."""
-        self.coef_, self.intercept_ = fit.coef, fit.intercept
-        self._prediction = fit.prediction
-        self.losses_, self.loss_ = fit.losses, fit.loss
-        self.loss_curves_, self.loss_curve_ = fit.loss_curves, fit.loss_curves[fit.best_curve]
-        self.best_restart_ = fit.best_curve
-        self.n_iter_ = fit.loss_curves.shape[1]
-        self.converged_ = fit.converged
-        self.restart_agreement_, self.n_agreeing_ = fit.agreement, fit.n_agreeing
-        self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
-        self.n_trained_rows_ = fit.n_trained_rows
-        self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
-        self._columns = fit.columns
-        self.problems_ = fit.problems
-        self._standardization = fit.standardization
-        self._pieces: PieceTrainer | None = None
-
     def _pieces_so_far(self, rows: ArrayRows | SparseRows, settings: FitSettings, **options: Any) -> PieceTrainer:
         """Return the training to continue: that of earlier pieces, of a fit, or a new one."""
         so_far: PieceTrainer | None = getattr(self, "_pieces", None)
@@ -120,13 +98,16 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         if hasattr(self, "coef_"):
             if not hasattr(self, "_standardization"):
                 raise InputError("a loaded model can predict but not go on learning; fit it to data again")
+            if self.curves_ is not None:
+                raise InputError("a head with curved borders cannot go on learning; fit with curved=False first")
             return PieceTrainer.resume(
                 self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed, columns=self._columns
             )
         return PieceTrainer.begin(rows, settings, seed=seed, **options)
 
     def _take(self, model: Model, path: Path) -> None:
-        self.coef_, self.intercept_, self._columns = model.coef, model.intercept, model.column_scales
+        self.coef_, self.intercept_, self.curves_ = model.coef, model.intercept, model.head.curves
+        self._columns = model.column_scales
 
     def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
         """Set the attributes that a piece of the data changes."""
@@ -135,6 +116,7 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
         self.outlier_score_ = None
         self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
         self.coef_, self.intercept_ = pieces.raw_head(best)
+        self.curves_ = None
         self.losses_ = np.asarray(pieces.running_losses)
         self.loss_ = float(self.losses_[best])
 
@@ -147,24 +129,3 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator):
 def is_dask(X: Any) -> bool:
     """Tell whether X is an array or a data frame of Dask, without importing it."""
     return type(X).__module__.partition(".")[0] == "dask"
-
-
-def draw_seed(random_state: Any) -> int:
-    """Turn scikit-learn's `random_state` into the seed of a fit."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def warn_of(problems: list[str]) -> None:
-    """Issue a warning to the caller of `fit` for everything that makes clusters doubtful."""
-    for problem in problems:
-        warnings.warn(problem, ClusteringWarning, stacklevel=3)
-
-
-@contextmanager
-def fit_progress(on_progress: OnProgress | None, verbose: int) -> Iterator[OnProgress]:
-    """Return what to call during a fit: the given function, or one that shows the progress if `verbose`."""
-    if on_progress is not None or not verbose:
-        yield on_progress or silent
-        return
-    with showing_progress() as bar:
-        yield show_phases(bar)

@@ -45,8 +45,6 @@ class KTable:
         The scores that decided.
     saved : ndarray of shape (n_candidates,)
         How much smaller the share of cut pairs of neighbours is than in a cloud without clusters.
-    stability : ndarray of shape (n_candidates,)
-        Adjusted Rand index between clusters of two halves of the pairs.
     levels : ndarray of shape (n_levels,)
         Numbers worth considering, including the chosen one.
     level_labels : ndarray of shape (n_levels, n_rows)
@@ -58,14 +56,13 @@ class KTable:
     ks: NDArray[Any]
     scores: NDArray[Any]
     saved: NDArray[Any]
-    stability: NDArray[Any]
     levels: NDArray[Any]
     level_labels: NDArray[Any]
     level_rows: NDArray[Any]
 
     def __post_init__(self) -> None:
         n_candidates, shape = len(self.ks), (len(self.levels), len(self.level_rows))
-        same = all(column.shape == (n_candidates,) for column in (self.ks, self.scores, self.saved, self.stability))
+        same = all(column.shape == (n_candidates,) for column in (self.ks, self.scores, self.saved))
         if not same or self.level_labels.shape != shape:
             raise InputError("the arrays on the number of clusters differ in length")
 

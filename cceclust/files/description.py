@@ -115,6 +115,7 @@ def model_facts(model: Model) -> dict[str, Any]:
         "clusters": model.coef.shape[0],
         "features": model.coef.shape[1],
         "dtype": str(model.coef.dtype),
+        "borders": "linear" if model.curves is None else "curved",
         "parameters": model.parameters,
     }
 

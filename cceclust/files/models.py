@@ -1,4 +1,4 @@
-"""Model files: a linear softmax head for raw features, in safetensors. Loading one never runs code.
+"""Model files: a softmax head for raw features, in safetensors. Loading one never runs code.
 
 The contract of the format is in ``docs/files.md``.
 """
@@ -21,17 +21,22 @@ from cceclust.files.provenance import check_classes, check_stamp, from_json, sta
 from cceclust.files.reading import by_ending, reading
 from cceclust.files.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
 from cceclust.text import without_folders
+from cceclust.training.head import Curves, Head
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
 FLOAT_TYPES = ("float16", "float32", "float64")
 # The tensors that a model may have beside its weights.
 OPTIONAL_TENSORS = ("cluster_centers", "column_scales")
+# Those of a head with curved borders, which has all three. A reader that does not know them would predict wrongly, so
+# such a file states a later version of the format.
+CURVE_TENSORS = ("curve_axes", "curve_offsets", "curve_weights")
+CURVED_VERSION = 2
 
 
 @dataclass
 class Model:
-    """A fitted head: its probabilities are ``softmax(features @ coef.T + intercept)``.
+    """A fitted head: its probabilities are ``softmax(features @ coef.T + intercept)``, unless its borders curve.
 
     Attributes
     ----------
@@ -47,6 +52,8 @@ class Model:
         The mean of the rows of each cluster in the fit.
     column_scales : ndarray of shape (n_features,) or None
         What the fit divided each column by before it looked for neighbours, if anything.
+    curves : Curves or None
+        What is added to the logits where borders curve.
 
     Examples
     --------
@@ -63,6 +70,7 @@ class Model:
     provenance: dict[str, Any] = field(default_factory=dict)
     cluster_centers: NDArray[Any] | None = None
     column_scales: NDArray[Any] | None = None
+    curves: Curves | None = None
 
     def __post_init__(self) -> None:
         if self.coef.ndim != 2 or 0 in self.coef.shape or self.intercept.shape != self.coef.shape[:1]:
@@ -74,6 +82,8 @@ class Model:
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InputError(f"{name} have shape {array.shape}; expected {shape}")
+        if self.curves is not None:
+            check_curves(self.curves, self.coef.shape)
         for name, array in self.tensors.items():
             if array.dtype.name not in FLOAT_TYPES:
                 raise InputError(f"{name} is of type {array.dtype}; expected one of {', '.join(FLOAT_TYPES)}")
@@ -85,7 +95,7 @@ class Model:
     def id(self) -> str:
         """A digest of the weights, which is also stored with the clusters that the model makes."""
         digest = hashlib.sha256()
-        for array in (self.coef, self.intercept):
+        for array in (self.coef, self.intercept, *self._curve_tensors.values()):
             digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:32]
 
@@ -93,7 +103,19 @@ class Model:
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, without those that are not there."""
         arrays = {name: getattr(self, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)}
-        return {name: array for name, array in arrays.items() if array is not None}
+        return {name: array for name, array in arrays.items() if array is not None} | self._curve_tensors
+
+    @property
+    def _curve_tensors(self) -> dict[str, NDArray[Any]]:
+        if self.curves is None:
+            return {}
+        parts = self.curves.axes, self.curves.offsets, self.curves.weights
+        return dict(zip(CURVE_TENSORS, parts, strict=True))
+
+    @property
+    def head(self) -> Head:
+        """What makes logits of rows."""
+        return Head(self.coef, self.intercept, self.curves)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the cluster of each row, or its class if clusters have names.
@@ -143,11 +165,20 @@ class Model:
             raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
         if matrix.dtype.kind not in "fiub":
             raise InputError(f"X is of type {matrix.dtype}; expected numbers")
-        logits = all_logits(self.coef, self.intercept, in_memory(matrix))
+        logits = all_logits(self.head, in_memory(matrix))
         bad = ~np.isfinite(logits).all(axis=1)
         if bad.any():
             raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")
         return logits
+
+
+def check_curves(curves: Curves, shape: tuple[int, int]) -> None:
+    """Raise unless the curves fit a head with weights of this shape."""
+    n_axes = len(curves.axes)
+    expected = (n_axes, shape[1]), (n_axes,), (shape[0], n_axes * (n_axes + 1) // 2)
+    found = curves.axes.shape, curves.offsets.shape, curves.weights.shape
+    if found != expected:
+        raise InputError(f"{', '.join(CURVE_TENSORS)} have shapes {found}; expected {expected}")
 
 
 def write_model(path: str | Path, model: Model, *, force: bool = False, full_paths: bool = False) -> None:
@@ -178,7 +209,7 @@ def write_model(path: str | Path, model: Model, *, force: bool = False, full_pat
     check_model_name(path)
     tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     metadata = {
-        **stamp("model"),
+        **(stamp("model") if model.curves is None else stamp("model", CURVED_VERSION)),
         "model_id": model.id,
         **{
             name: to_json(values if full_paths else without_folders(values))
@@ -227,13 +258,17 @@ def read_model(path: str | Path) -> Model:
         coef, intercept, *others = (
             load_column(path, file.arrays, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)
         )
+        of_curves = [np.array(load_column(path, file.arrays, name)) for name in CURVE_TENSORS if name in file.arrays]
     if coef is None or intercept is None:
         raise FileContentError(f"{path} is damaged: it has no {'coef' if coef is None else 'intercept'}")
+    if of_curves and len(of_curves) < len(CURVE_TENSORS):
+        raise FileContentError(f"{path} is damaged: it has some but not all of {', '.join(CURVE_TENSORS)}")
     parameters, provenance = (from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance"))
     try:
         # Copies, so that the file may be deleted.
-        copies = [None if array is None else np.array(array) for array in others]
-        model = Model(np.array(coef), np.array(intercept), parameters, provenance, *copies)
+        centers, scales = (None if array is None else np.array(array) for array in others)
+        curves = Curves(*of_curves) if of_curves else None
+        model = Model(np.array(coef), np.array(intercept), parameters, provenance, centers, scales, curves)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error
     if file.attributes.get("model_id", model.id) != model.id:

@@ -46,7 +46,7 @@ def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
 
 
 def as_onnx(model: Model) -> Any:
-    """Return the graph: one Gemm, a softmax, and the place of the largest logit, perhaps as a name."""
+    """Return the graph: the logits, their softmax, and the place of the largest logit, perhaps as a name."""
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError as error:
@@ -57,8 +57,25 @@ def as_onnx(model: Model) -> Any:
     n_clusters, n_features = model.coef.shape
     classes = model.parameters.get("classes")
     constants = {"coef": model.coef.astype(dtype), "intercept": model.intercept.astype(dtype)}
-    nodes = [
-        helper.make_node("Gemm", ["features", "coef", "intercept"], ["logits"], transB=1),
+    straight = "logits" if model.curves is None else "straight"
+    nodes = [helper.make_node("Gemm", ["features", "coef", "intercept"], [straight], transB=1)]
+    if model.curves is not None:
+        first, second = np.triu_indices(len(model.curves.axes))
+        constants |= {
+            "curve_axes": model.curves.axes.astype(dtype),
+            "curve_offsets": model.curves.offsets.astype(dtype),
+            "curve_weights": model.curves.weights.astype(dtype),
+            "first_of_pair": first.astype(np.int64),
+            "second_of_pair": second.astype(np.int64),
+        }
+        nodes += [
+            helper.make_node("Gemm", ["features", "curve_axes", "curve_offsets"], ["places"], transB=1),
+            helper.make_node("Gather", ["places", "first_of_pair"], ["one"], axis=1),
+            helper.make_node("Gather", ["places", "second_of_pair"], ["other"], axis=1),
+            helper.make_node("Mul", ["one", "other"], ["products"]),
+            helper.make_node("Gemm", ["products", "curve_weights", "straight"], ["logits"], transB=1),
+        ]
+    nodes += [
         helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
         helper.make_node("ArgMax", ["logits"], ["label" if classes is None else "cluster"], axis=1, keepdims=0),
     ]

@@ -23,7 +23,8 @@ __all__ = [
     "to_json",
 ]
 
-FORMAT_VERSION = 1
+# The newest version that is read; a file states the oldest that has all it needs.
+FORMAT_VERSION, FIRST_VERSION = 2, 1
 KINDS = {
     "features": "a feature file",
     "clusters": "a cluster file",
@@ -53,11 +54,11 @@ KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 
 
-def stamp(kind: str) -> dict[str, str]:
+def stamp(kind: str, version: int = FIRST_VERSION) -> dict[str, str]:
     """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
     return {
         "format": f"cceclust-{kind}",
-        "format_version": str(FORMAT_VERSION),
+        "format_version": str(version),
         "tool_version": __version__,
     }
 

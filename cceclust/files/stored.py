@@ -40,7 +40,16 @@ __all__ = [
 NUMBER_KINDS = "fiub"
 NUMBERS = "numbers (float16, float32, float64 or integers)"
 # With a single column, these are still matrices: one cluster, one epoch, one neighbour, one feature.
-MATRICES = ("neighbors", "probabilities", "loss_curves", "k_level_labels", "coef", "cluster_centers")
+MATRICES = (
+    "neighbors",
+    "probabilities",
+    "loss_curves",
+    "k_level_labels",
+    "coef",
+    "cluster_centers",
+    "curve_axes",
+    "curve_weights",
+)
 # Parts of AnnData files that do not have a row for each observation and a column for each feature.
 NO_FEATURES = ("obsp/", "varm/", "varp/", "uns/")
 # The names of the observations in an AnnData file.

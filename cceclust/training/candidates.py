@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.training.choosing import choose
+from cceclust.training.curves import Lift, are_curved, curve_heads, find_lift
 from cceclust.training.graph_partition import (
     Graph,
     improved_labels,
@@ -20,8 +22,9 @@ from cceclust.training.graph_partition import (
     partition_unevenly,
     symmetric_graph,
 )
+from cceclust.training.head import Head
 from cceclust.training.heads import HeadStack
-from cceclust.training.label_heads import fit_heads_to_labels, heads_around_means
+from cceclust.training.label_heads import FitToLabels, fit_heads_to_labels, heads_around_means, widened
 from cceclust.training.logits import row_logits
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
@@ -29,7 +32,7 @@ from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
-from cceclust.training.spectrum import Spectrum, longest_stable_step, measure_spectrum, sample_rows
+from cceclust.training.spectrum import Spectrum, measure_spectrum, sample_rows
 from cceclust.training.standardization import Standardization, fold
 from cceclust.training.starts import head_around, heads_around_centres, kmeans_centres, random_heads
 
@@ -121,7 +124,7 @@ class Choice:
     Attributes
     ----------
     weights, biases : ndarray
-        Of the chosen head, for the rows of the training space.
+        Of the chosen head, for the rows of the training space, lifted if it is curved.
     names : list of str
         What the candidates are.
     modularities : ndarray of shape (n_candidates,)
@@ -134,6 +137,8 @@ class Choice:
         Number of candidates that found the chosen one's clusters, itself included.
     closest : float or None
         Adjusted Rand index between the chosen one and the candidate most like it; None without any other.
+    lift : Lift or None
+        The further columns of a curved head; None for a linear one.
     """
 
     weights: NDArray[Any]
@@ -144,6 +149,7 @@ class Choice:
     agreement: float | None
     n_agreeing: int
     closest: float | None
+    lift: Lift | None = None
 
     @property
     def is_floor(self) -> bool:
@@ -414,35 +420,34 @@ def choose_head(
     """
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
     labels = labels_of(arena, weights, biases, n_threads=settings.n_threads)
-    floor = on_graph = on_nearest = None
+    floor = on_graph = on_nearest = lift = None
     if partitions is not None:
         n_clusters = settings.n_clusters
         improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
         wanted = np.stack([*improved, *partitions])
-        heads = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
-        longest = longest_stable_step(
-            arena.space.rows, n_clusters, arena.space.standardization, arena.sample_weight, seed=seed
+        start = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
+        fit = partial(
+            fit_heads_to_labels,
+            weight_decay=choices.REFIT_DECAY * decay,
+            learning_rate=settings.learning_rate,
+            seed=seed,
         )
         # The two do not depend on each other, and each keeps one thread busy.
         with ThreadPoolExecutor(1) as beside:
             running = beside.submit(kmeans_head, arena, n_clusters, spectrum, seed=seed)
             if settings.n_threads == 1:
                 running.result()
-            fit_heads_to_labels(
-                heads,
-                arena.space,
-                wanted,
-                arena.sample_weight,
-                weight_decay=choices.REFIT_DECAY * decay,
-                learning_rate=min(settings.learning_rate, longest),
-                seed=seed,
-            )
-            plain = running.result()
+            heads = fit(start, arena.space, wanted, arena.sample_weight)
+            if settings.curved:
+                lift = lift_for(arena, wanted, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True)
+            if lift is not None:
+                heads = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
+            plain = widened(running.result(), heads.weights.shape[1])
         weights, biases = (
             np.concatenate([one, other]) for one, other in zip(heads.unstacked(), plain.unstacked(), strict=True)
         )
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
-        labels, floor = labels_of(arena, weights, biases, n_threads=settings.n_threads), len(names) - 1
+        labels, floor = labels_of(arena, weights, biases, lift, n_threads=settings.n_threads), len(names) - 1
         wanted = np.concatenate([wanted, labels[-1:]])
         on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
     modularities = arena.modularities(labels)
@@ -466,15 +471,42 @@ def choose_head(
         mean_pairwise_ari(codes, settings.n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
         max((index for number, index in enumerate(agreeing) if number != best), default=None),
+        lift,
     )
 
 
-def labels_of(arena: Arena, weights: NDArray[Any], biases: NDArray[Any], *, n_threads: int) -> NDArray[np.int32]:
+def lift_for(
+    arena: Arena,
+    wanted: NDArray[np.integer[Any]],
+    spectrum: Spectrum,
+    n_clusters: int,
+    fit: FitToLabels,
+    *,
+    seed: int,
+    is_certain: bool,
+) -> Lift | None:
+    """Return the columns of curved heads if the clusters that are best on the graph have curved borders, or surely."""
+    lift = find_lift(arena.space, arena.sample_weight, seed=seed)
+    if lift is None or is_certain:
+        return lift
+    best = wanted[int(arena.modularities(wanted).argmax())]
+    curved = are_curved(lift, arena.space, best, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
+    return lift if curved else None
+
+
+def labels_of(
+    arena: Arena, weights: NDArray[Any], biases: NDArray[Any], lift: Lift | None = None, *, n_threads: int
+) -> NDArray[np.int32]:
     """Return the labels that each head gives the rows of the arena."""
-    n_heads, n_clusters, n_features = weights.shape
-    coef, intercept = fold(weights.reshape(-1, n_features), biases.reshape(-1), arena.space.standardization)
+    n_heads, n_clusters, _ = weights.shape
+    curves = None
+    if lift is not None:
+        weights, biases, curved = lift.split(weights, biases)
+        curves = lift.curves(arena.space, curved)
+    flat = weights.reshape(n_heads * n_clusters, -1), biases.reshape(-1)
+    head = Head(*fold(*flat, arena.space.standardization), curves)
     labels = np.empty((n_heads, arena.space.rows.shape[0]), np.int32)
-    for where, logits in row_logits(coef, intercept, arena.space.rows, n_threads=n_threads):
+    for where, logits in row_logits(head, arena.space.rows, n_threads=n_threads):
         labels[:, where] = logits.reshape(len(logits), n_heads, n_clusters).argmax(axis=2).T
     return labels
 

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
+from cceclust.training.head import Curves, Head
 from cceclust.training.kernels import add_rows
 from cceclust.training.logits import block_logits, head_on_blocks
 from cceclust.training.progress import OnProgress, counting_rows, silent
@@ -86,8 +87,7 @@ class Prediction:
 
 
 def predict_rows(
-    coef: NDArray[Any],
-    intercept: NDArray[Any],
+    head: Head,
     rows: Rows,
     *,
     sample_weight: NDArray[Any] | None = None,
@@ -102,16 +102,16 @@ def predict_rows(
         If a logit is not finite, with the number of the first such row.
     """
     if isinstance(rows, LazyRows):
-        return rows.predict(coef, intercept, sample_weight=sample_weight, on_progress=on_progress)
-    probabilities = np.empty((rows.shape[0], len(intercept)), np.float32)
+        return rows.predict(head, sample_weight=sample_weight, on_progress=on_progress)
+    probabilities = np.empty((rows.shape[0], head.n_clusters), np.float32)
     labels = np.empty(rows.shape[0], np.int64)
 
     def keep(where: slice, block_labels: NDArray[Any], block_probabilities: NDArray[Any]) -> None:
         labels[where], probabilities[where] = block_labels, block_probabilities
 
-    predict = head_on_blocks(predict_block, coef, intercept)
+    predict = head_on_blocks(predict_block, head)
     centers = predict_blocks(
-        predict, rows, len(coef), keep, sample_weight=sample_weight, n_threads=n_threads, on_progress=on_progress
+        predict, rows, head.n_clusters, keep, sample_weight=sample_weight, n_threads=n_threads, on_progress=on_progress
     )
     return Prediction(labels, probabilities, centers)
 
@@ -166,13 +166,18 @@ def predict_blocks(
 
 @np.errstate(over="ignore", invalid="ignore")
 def predict_block(
-    block: Any, weights: NDArray[Any] | None = None, *, by_feature: NDArray[Any], intercept: NDArray[Any]
+    block: Any,
+    weights: NDArray[Any] | None = None,
+    *,
+    by_feature: NDArray[Any],
+    intercept: NDArray[Any],
+    curves: Curves | None = None,
 ) -> tuple[NDArray[Any], ...]:
     """Return labels and probabilities of a block of rows, and whether the logits of each are finite.
 
     Given the weight of each row, also return the sum of the rows of each cluster, and of their weights.
     """
-    logits = block_logits(block, by_feature=by_feature, intercept=intercept)
+    logits = block_logits(block, by_feature=by_feature, intercept=intercept, curves=curves)
     is_finite = np.isfinite(logits).all(axis=1)
     labels = logits.argmax(axis=1)
     logits -= logits.max(axis=1, keepdims=True)

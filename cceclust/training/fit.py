@@ -23,9 +23,11 @@ from cceclust.training.candidates import (
     plan_heads,
     start_heads,
 )
+from cceclust.training.curves import Lift
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
 from cceclust.training.engine import TrainedHeads, TrainingPlan, train
 from cceclust.training.gathering import Gathered, gather
+from cceclust.training.head import Curves, Head
 from cceclust.training.heads import HeadStack
 from cceclust.training.k_search import KSearch
 from cceclust.training.labels import Supervision
@@ -53,8 +55,8 @@ class Fit:
 
     Attributes
     ----------
-    coef : ndarray of shape (n_clusters, n_features)
-    intercept : ndarray of shape (n_clusters,)
+    head : Head
+        For raw features.
     loss : float
         Loss of the chosen head on all the data, or on a sample if there are very many rows.
     losses : ndarray of shape (n_init,)
@@ -92,8 +94,7 @@ class Fit:
         How the number of clusters was chosen; None if it was given.
     """
 
-    coef: NDArray[Any]
-    intercept: NDArray[Any]
+    head: Head
     loss: float
     losses: NDArray[np.float64]
     loss_curves: NDArray[np.float64]
@@ -239,10 +240,10 @@ def fit_heads(
             )
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
-        coef, intercept = finite_heads(gathered, weights, biases)
+        lift = None if choice is None else choice.lift
+        head = finite_head(gathered, weights, biases, lift)
         prediction = predict_rows(
-            coef,
-            intercept,
+            head,
             rows,
             sample_weight=gathered.sample_weight if supervision is None else None,
             n_threads=settings.n_threads,
@@ -258,7 +259,7 @@ def fit_heads(
             )
             objective = make_objective([fitted])
             last = replace(trained, weights=weights[None], biases=biases[None])
-            alone = evaluate_heads(last, prepared, lambda _: objective, learning, None, settings, seed)
+            alone = evaluate_heads(last, prepared, lambda _: objective, learning, None, settings, seed, lift)
             loss = float(alone.losses[0])
     agreement = evaluation.agreement if choice is None else choice.agreement
     if make_objective:
@@ -274,8 +275,7 @@ def fit_heads(
             "most rows: they took no part in the fit; look at outlier_score_"
         )
     return Fit(
-        coef=coef,
-        intercept=intercept,
+        head=head,
         loss=loss,
         losses=evaluation.losses,
         loss_curves=trained.loss_curves,
@@ -290,7 +290,9 @@ def fit_heads(
         standardization=gathered.space.origin,
         prediction=prediction,
         columns=gathered.columns,
-        outlier_scores=score_outliers(prepared, gathered.weights, settings) if gathered.has_all_rows else None,
+        outlier_scores=(
+            score_outliers(prepared, gathered.weights, settings, prediction) if gathered.has_all_rows else None
+        ),
         problems=problems,
         search=gathered.search,
     )
@@ -338,13 +340,23 @@ def problems_of_clusters(
     )
 
 
-def score_outliers(prepared: Prepared, weights: NDArray[Any], settings: FitSettings) -> NDArray[np.float64] | None:
+def score_outliers(
+    prepared: Prepared, weights: NDArray[Any], settings: FitSettings, prediction: Prediction
+) -> NDArray[np.float64] | None:
     """Return how much each row stands out from its neighbours; None without neighbours, or where rows are sparse."""
     space = prepared.space
     if prepared.neighbors is None or not isinstance(space.rows, ArrayRows):
         return None
     kept = weights > 0
-    scores = outlier_scores(space.rows.matrix, prepared.neighbors, n_threads=settings.n_threads)
+    # Neighbours mostly share a cluster; labels that are not in memory are left where they are.
+    order = np.argsort(prediction.labels, kind="stable") if isinstance(prediction.labels, np.ndarray) else None
+    scores = outlier_scores(
+        space.rows.matrix,
+        prepared.neighbors,
+        n_threads=settings.n_threads,
+        scale=space.standardization.scale,
+        order=order,
+    )
     if not kept.all():
         # Rows that took no part have no neighbours; how far they are from the middle is what stands out of them.
         away = distances_from_the_middle(space.rows, weights, seed=0)
@@ -490,14 +502,20 @@ def evaluate_heads(
     supervision: Supervision | None,
     settings: FitSettings,
     seed: int,
+    lift: Lift | None = None,
 ) -> Evaluation:
     """Return the loss of each head on the rows that it learned from."""
+    weights, biases, curves = trained.weights, trained.biases, None
+    if lift is not None:
+        weights, biases, curved = lift.split(weights, biases)
+        curves = lift.curves(prepared.space, curved)
     return evaluate(
-        *fold(trained.weights, trained.biases, prepared.space.standardization),
+        *fold(weights, biases, prepared.space.standardization),
         prepared.space.rows,
         objective_of,
         sample_weight=learning,
         seed=seed,
+        curves=curves,
         supervision=supervision,
         n_threads=settings.n_threads,
     )
@@ -616,13 +634,21 @@ def refuse_growing_weights(learning_rate: float, weight_decay: float | NDArray[n
         )
 
 
-def finite_heads(gathered: Gathered, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[Any, Any]:
+def finite_head(gathered: Gathered, weights: NDArray[Any], biases: NDArray[Any], lift: Lift | None) -> Head:
     """Return a head for raw features, or say that their scale leaves no room for one."""
-    space = gathered.space
+    space, curves = gathered.space, None
+
+    def raw(rows_of_weights: NDArray[Any], added: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        coef, intercept = space.raw_heads(rows_of_weights, added)
+        return coef if gathered.columns is None else (coef / gathered.columns).astype(coef.dtype), intercept
+
     with np.errstate(over="ignore", invalid="ignore"):
-        coef, intercept = space.raw_heads(weights, biases)
-        if gathered.columns is not None:
-            coef = (coef / gathered.columns).astype(coef.dtype)
-    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        if lift is not None:
+            weights, biases, curved = lift.split(weights, biases)
+            # K-means' own head has none of the further columns.
+            curves = Curves(*raw(lift.axes, lift.offsets), curved) if curved.any() else None
+        coef, intercept = raw(weights, biases)
+    arrays = [coef, intercept] if curves is None else [coef, intercept, curves.axes, curves.offsets, curves.weights]
+    if not all(np.isfinite(array).all() for array in arrays):
         raise InputError(f"features vary by {space.origin.scale:g}, too little for {coef.dtype}; rescale them")
-    return coef, intercept
+    return Head(coef, intercept, curves)

@@ -275,10 +275,13 @@ def as_graph(matrix: Any) -> Graph:
 
 def in_order(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     """Number parts from 0 by their first node, without gaps."""
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    # Of values for the same place the last one stays, so from the last node to the first.
+    first = np.full(int(labels.max()) + 1, len(labels))
+    first[labels[::-1]] = np.arange(len(labels))[::-1]
+    present = np.flatnonzero(first < len(labels))
     rank = np.empty(len(first), np.int32)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return rank[codes]
+    rank[present[np.argsort(first[present])]] = np.arange(len(present), dtype=np.int32)
+    return rank[labels]
 
 
 @compiled(error_model="numpy")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cceclust.training.head import Curves, Head
 from cceclust.training.kernels import gather_standardized, step
 from cceclust.training.logits import row_logits
 from cceclust.training.rows import Rows
@@ -166,7 +167,7 @@ def softmax_stack(logits: NDArray[Any]) -> NDArray[Any]:
 
 
 def stack_probabilities(
-    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows
+    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, curves: Curves | None = None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield the probabilities of all heads for successive blocks of raw rows, with their position.
 
@@ -178,6 +179,8 @@ def stack_probabilities(
         Biases for raw features.
     rows : Rows
         What to predict.
+    curves : Curves, optional
+        The quadratic part of all heads.
 
     Yields
     ------
@@ -186,5 +189,5 @@ def stack_probabilities(
     probabilities : ndarray of shape (n_restarts, n_clusters, n_points)
     """
     n_restarts, n_clusters, n_features = coef.shape
-    for where, logits in row_logits(coef.reshape(-1, n_features), intercept.reshape(-1), rows):
+    for where, logits in row_logits(Head(coef.reshape(-1, n_features), intercept.reshape(-1), curves), rows):
         yield where, softmax_stack(np.ascontiguousarray(logits.T).reshape(n_restarts, n_clusters, -1))

@@ -84,21 +84,21 @@ def add_by_label(
     `labels` has shape (n_labelings, n_rows), `sums` (n_labelings, n_clusters, n_features) and `masses` (n_labelings,
     n_clusters); the last two are IN and OUT. Return the weighted sum of the rows' squared lengths.
     """
-    row = np.empty(matrix.shape[1], np.float64)
-    squares = 0.0
+    row, squares = np.empty(matrix.shape[1], np.float64), np.zeros(matrix.shape[1], np.float64)
+    inverse = 1 / scale
     for i in range(matrix.shape[0]):
-        own = 0.0
+        weight = weights[i]
+        # A sum for each column, as one running sum would wait for each addition.
         for j in range(row.shape[0]):
-            row[j] = (np.float64(matrix[i, j]) - shift[j]) / scale
-            own += row[j] * row[j]
-            row[j] *= weights[i]
-        squares += weights[i] * own
+            value = (np.float64(matrix[i, j]) - shift[j]) * inverse
+            row[j] = weight * value
+            squares[j] += weight * value * value
         for r in range(labels.shape[0]):
             target = sums[r, labels[r, i]]
             for j in range(row.shape[0]):
                 target[j] += row[j]
-            masses[r, labels[r, i]] += weights[i]
-    return squares
+            masses[r, labels[r, i]] += weight
+    return float(sum_in_pairs(squares))
 
 
 @compiled(error_model="numpy")
@@ -117,18 +117,26 @@ def row_distances(
 
 @compiled(error_model="numpy")
 def mean_distances(
-    matrix: FloatArray, neighbors: NDArray[np.integer[Any]], first: int, distances: NDArray[np.float64]
+    matrix: FloatArray,
+    neighbors: NDArray[np.integer[Any]],
+    rows: NDArray[np.intp],
+    scale: float,
+    distances: NDArray[np.float64],
 ) -> None:
-    """Write the mean distance of the rows from `first` on to their neighbours into `distances` (OUT)."""
-    squares = np.empty(matrix.shape[1], np.float64)
-    for i in range(distances.shape[0]):
-        own, summed = matrix[first + i], 0.0
+    """Write the mean distance of some rows to their neighbours, divided by `scale`, to their places in `distances`.
+
+    Squares are summed in the type of the matrix, in which they neither overflow nor vanish if its rows vary by `scale`.
+    """
+    squares = np.empty(matrix.shape[1], matrix.dtype)
+    inverse = matrix.dtype.type(1 / scale)
+    for i in rows:
+        own, summed = matrix[i], 0.0
         for m in range(neighbors.shape[1]):
-            other = matrix[neighbors[first + i, m]]
+            other = matrix[neighbors[i, m]]
             for j in range(own.shape[0]):
-                away = np.float64(other[j]) - np.float64(own[j])
+                away = (other[j] - own[j]) * inverse
                 squares[j] = away * away
-            summed += np.sqrt(sum_in_pairs(squares))
+            summed += np.sqrt(np.float64(sum_in_pairs(squares)))
         distances[i] = summed / neighbors.shape[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from cceclust.training.heads import HeadStack, batch_for, softmax_stack
 from cceclust.training.kernels import add_by_label, subtract_labels
 from cceclust.training.rows import ArrayRows
 from cceclust.training.space import TrainingSpace
-from cceclust.training.spectrum import Spectrum
+from cceclust.training.spectrum import Spectrum, longest_stable_step
 from cceclust.training.starts import head_around
 
-__all__ = ["fit_heads_to_labels", "heads_around_means"]
+__all__ = ["FitToLabels", "fit_heads_to_labels", "heads_around_means", "widened"]
+
+# Fits heads to the labels of weighted rows of a space, from a start: :func:`fit_heads_to_labels`, but for its settings.
+FitToLabels = Callable[[HeadStack, TrainingSpace, NDArray[Any], NDArray[Any]], HeadStack]
 
 
 def heads_around_means(
@@ -69,7 +73,7 @@ def heads_around_means(
 
 @np.errstate(over="ignore", invalid="ignore")
 def fit_heads_to_labels(
-    heads: HeadStack,
+    start: HeadStack,
     space: TrainingSpace,
     labels: NDArray[np.integer[Any]],
     sample_weight: NDArray[Any],
@@ -78,12 +82,12 @@ def fit_heads_to_labels(
     learning_rate: float,
     seed: int,
 ) -> HeadStack:
-    """Train heads, in place, to predict given clusters: a few hundred steps of cross-entropy, without pseudo-labels.
+    """Train heads to predict given clusters: a few hundred steps of cross-entropy, without pseudo-labels.
 
     Parameters
     ----------
-    heads : HeadStack
-        The initial heads, such as :func:`heads_around_means`.
+    start : HeadStack
+        The initial heads, such as :func:`heads_around_means`. Weights of columns that they do not know begin at 0.
     space : TrainingSpace
         Holds the rows, in memory.
     labels : ndarray of shape (n_heads, n_samples)
@@ -93,12 +97,14 @@ def fit_heads_to_labels(
     weight_decay : float or ndarray of shape (n_heads,)
         One for all heads, or one for each.
     learning_rate : float
-        Initial step size, at most :func:`cceclust.training.spectrum.longest_stable_step`. It falls to a fifth
-        along half a cosine.
+        Initial step size, if it is stable. It falls to a fifth along half a cosine.
     seed : int
         Seed of the order of rows.
     """
     assert isinstance(space.rows, ArrayRows)
+    heads = widened(start, space.rows.shape[1])
+    longest = longest_stable_step(space.rows, start.n_clusters, space.standardization, sample_weight, seed=seed)
+    learning_rate = min(learning_rate, longest)
     generator = np.random.default_rng(seed)
     rows = np.flatnonzero(sample_weight > 0)
     size = min(choices.REFIT_BATCH, len(rows))
@@ -118,3 +124,9 @@ def fit_heads_to_labels(
         rate = float(learning_rate * (choices.FINAL_RATE + (1 - choices.FINAL_RATE) * fall))
         heads.descend(batch, probabilities, rate=rate, weight_decay=weight_decay)
     return heads
+
+
+def widened(heads: HeadStack, n_columns: int) -> HeadStack:
+    """Return a copy of heads with weights of 0 for columns that they do not know."""
+    missing = n_columns - heads.weights.shape[1]
+    return HeadStack(heads.n_restarts, np.pad(heads.weights, ((0, 0), (0, missing))), heads.biases.copy())

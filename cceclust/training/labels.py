@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 __all__ = ["LabelledRows", "Supervision"]
 
@@ -133,5 +132,5 @@ class Supervision:
         if self.collision:
             rowwise = -np.log(np.maximum((targets * probabilities).sum(axis=1), floor))
         else:
-            rowwise = -xlogy(targets, np.maximum(probabilities, floor)).sum(axis=1)
+            rowwise = -(targets * np.log(np.maximum(probabilities, floor))).sum(axis=1)
         return np.asarray(self.weight * (rowwise @ weights), np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from cceclust.training.head import Curves, Head
 from cceclust.training.rows import Rows
 
 __all__ = ["all_logits", "block_logits", "head_on_blocks", "likeliest", "probabilities_of", "row_logits", "unchanged"]
@@ -17,33 +18,33 @@ __all__ = ["all_logits", "block_logits", "head_on_blocks", "likeliest", "probabi
 Result = TypeVar("Result")
 
 
-def row_logits(
-    coef: NDArray[Any], intercept: NDArray[Any], rows: Rows, *, n_threads: int = 1
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield ``x · coefᵀ + intercept`` for successive blocks of raw rows, with their position.
+def row_logits(head: Head, rows: Rows, *, n_threads: int = 1) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield the logits of successive blocks of raw rows, with their position.
 
     Equal rows in blocks of equal size give equal bits, so a prediction repeats the labels of the fit.
     """
-    return rows.map_blocks(head_on_blocks(block_logits, coef, intercept), n_outputs=len(coef), n_threads=n_threads)
+    return rows.map_blocks(head_on_blocks(block_logits, head), n_outputs=head.n_clusters, n_threads=n_threads)
 
 
-def all_logits(coef: NDArray[Any], intercept: NDArray[Any], rows: Rows) -> NDArray[Any]:
+def all_logits(head: Head, rows: Rows) -> NDArray[Any]:
     """Return the logits of all rows, shape (n_samples, n_clusters)."""
     with threadpool_limits(1, user_api="blas"):
-        return np.concatenate([logits for _, logits in row_logits(coef, intercept, rows)])
+        return np.concatenate([logits for _, logits in row_logits(head, rows)])
 
 
-def head_on_blocks(
-    function: Callable[..., Result], coef: NDArray[Any], intercept: NDArray[Any]
-) -> Callable[..., Result]:
+def head_on_blocks(function: Callable[..., Result], head: Head) -> Callable[..., Result]:
     """Return a function of a block of rows, given one of a block and a head whose weights go by feature."""
     # Contiguous, otherwise each sparse block would copy them.
-    return partial(function, by_feature=np.ascontiguousarray(coef.T), intercept=intercept)
+    by_feature = np.ascontiguousarray(head.coef.T)
+    return partial(function, by_feature=by_feature, intercept=head.intercept, curves=head.curves)
 
 
-def block_logits(block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
+def block_logits(
+    block: Any, *, by_feature: NDArray[Any], intercept: NDArray[Any], curves: Curves | None = None
+) -> NDArray[Any]:
     """Return the logits of a block of rows."""
-    return np.asarray(np.asarray(block @ by_feature) + intercept)
+    logits = np.asarray(np.asarray(block @ by_feature) + intercept)
+    return logits if curves is None else logits + curves.logits(block)
 
 
 def probabilities_of(logits: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from cceclust import choices
 from cceclust.pseudo_labels import EMSolver, ExactSolver
@@ -151,6 +150,6 @@ class MutualInformation:
         mean = probabilities @ weights
         floor = np.finfo(probabilities.dtype).tiny
         pull = self.fairness * np.log(np.maximum(mean, floor) / np.maximum(self.prior, floor))
-        entropy = -(xlogy(probabilities, probabilities).sum(axis=1) @ weights)
+        entropy = -((probabilities * np.log(np.maximum(probabilities, floor))).sum(axis=1) @ weights)
         losses: NDArray[np.float64] = (entropy + (mean * pull).sum(axis=1)).astype(np.float64)
         return losses, pull.astype(probabilities.dtype)

@@ -17,6 +17,7 @@ from cceclust.errors import InputError
 if TYPE_CHECKING:
     from cceclust.files import FeatureFile
     from cceclust.training.diagnosis import Prediction
+    from cceclust.training.head import Head
     from cceclust.training.progress import OnProgress
 
 __all__ = [
@@ -90,8 +91,7 @@ class LazyRows(DistantRows, Protocol):
 
     def predict(
         self,
-        coef: NDArray[Any],
-        intercept: NDArray[Any],
+        head: Head,
         *,
         sample_weight: NDArray[Any] | None,
         on_progress: OnProgress,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.scoring import adjusted_rand_of_counts
+from cceclust.training.head import Curves
 from cceclust.training.heads import stack_probabilities
 from cceclust.training.labels import Supervision
 from cceclust.training.objectives import Objective
@@ -48,6 +49,7 @@ def evaluate(
     *,
     sample_weight: NDArray[Any],
     seed: int,
+    curves: Curves | None = None,
     supervision: Supervision | None = None,
     n_threads: int | None = None,
 ) -> Evaluation:
@@ -67,6 +69,8 @@ def evaluate(
         Weight of each row.
     seed : int
         Seed of the sample, which is drawn if there are very many rows.
+    curves : Curves, optional
+        The quadratic part of all restarts.
     supervision : Supervision, optional
         The loss of labelled rows, which is added.
     n_threads : int, optional
@@ -77,7 +81,7 @@ def evaluate(
     probabilities = np.empty((n_restarts, n_clusters, len(wanted)), rows.dtype)
     for start in range(0, len(wanted), choices.EVALUATION_PIECE):
         piece = in_memory(rows.take(wanted[start : start + choices.EVALUATION_PIECE]))
-        for where, block in stack_probabilities(coef, intercept, piece):
+        for where, block in stack_probabilities(coef, intercept, piece, curves):
             probabilities[:, :, start + where.start : start + where.stop] = block
     weights = sample_weight[wanted] / sample_weight[wanted].sum()
 

@@ -39,6 +39,7 @@ class FitSettings:
     neighbor_weight: float = 1.0
     init: Literal["auto", "random", "k-means", "graph"] = "auto"
     graph_candidates: bool = False
+    curved: bool | Literal["auto"] = False
     n_components: int | Literal["auto"] = "auto"
     n_init: int = 10
     max_epochs: int | Literal["auto"] = "auto"
@@ -68,6 +69,8 @@ class FitSettings:
             check_non_negative(self.fairness, "fairness")
         if self.weight_decay != "auto":
             check_non_negative(self.weight_decay, "weight_decay")
+        if self.curved not in (True, False, "auto"):
+            raise InputError(f"curved={self.curved!r}; expected True, False or 'auto'")
         if self.n_components != "auto":
             check_count(self.n_components, "n_components", 0)
         if self.n_neighbors != "auto":

@@ -133,4 +133,6 @@ def project(
 
 def project_block(block: NDArray[Any], *, standardization: Standardization, axes: NDArray[Any]) -> NDArray[Any]:
     """Return the standardised rows of a block along some axes."""
-    return np.asarray(((block - standardization.mean) / block.dtype.type(standardization.scale)) @ axes.T)
+    centred = block - standardization.mean
+    centred /= block.dtype.type(standardization.scale)
+    return np.asarray(centred @ axes.T)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
-from sklearn.utils.extmath import randomized_svd
+from scipy import sparse
 
 from cceclust import choices
-from cceclust.training.rows import Rows
+from cceclust.training.rows import ArrayRows, Rows
 from cceclust.training.standardization import Standardization
 
 __all__ = [
@@ -105,7 +105,23 @@ def sample_rows(
     if len(chosen) > most:
         chosen = np.sort(np.random.default_rng(seed).choice(chosen, most, replace=False))
     weights = sample_weight[chosen].astype(np.float64)
-    return rows.take(chosen).astype(np.float64), weights / weights.sum()
+    weights /= weights.sum()
+    if not isinstance(rows, ArrayRows):
+        return rows.take(chosen).astype(np.float64), weights
+    sample = short_lived_array((len(chosen), rows.shape[1]), np.dtype(np.float64))
+    for start in range(0, len(chosen), choices.ROWS_COPIED_AT_ONCE):
+        where = slice(start, start + choices.ROWS_COPIED_AT_ONCE)
+        sample[where] = rows.take(chosen[where])
+    return sample, weights
+
+
+def short_lived_array(shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array whose memory goes back to the system with it: allocators keep that of arrays of some megabytes.
+
+    Its contents are zeros.
+    """
+    memory = mmap.mmap(-1, max(1, shape[0] * shape[1] * dtype.itemsize))
+    return np.frombuffer(memory, dtype, shape[0] * shape[1]).reshape(shape)
 
 
 def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,7 +146,7 @@ def principal_variances(sample: Any, centre: NDArray[Any], weights: NDArray[np.f
         dense = sample.toarray() if sparse.issparse(sample) else sample
         scaled = (dense - centre) * roots[:, None]
         products = scaled @ scaled.T if scaled.shape[1] > scaled.shape[0] else scaled.T @ scaled
-    return np.asarray(np.maximum(linalg.eigvalsh(products)[::-1], 0.0))
+    return np.asarray(np.maximum(np.linalg.eigvalsh(products)[::-1], 0.0))
 
 
 def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float32]:
@@ -145,7 +161,25 @@ def leading_axes(centred: NDArray[np.float64], count: int, seed: int) -> NDArray
     """
     # Their size may be beyond the range of float32.
     spread = max(centred.max(), -centred.min()) or 1.0
-    scaled, n_axes = np.empty(centred.shape, np.float32), min(count, *centred.shape)
+    scaled, n_axes = short_lived_array(centred.shape, np.dtype(np.float32)), min(count, *centred.shape)
     np.divide(centred, spread, out=scaled, casting="same_kind")
-    # Normalised between iterations, so that small directions are not lost next to one that is a hundred times larger.
-    return np.asarray(randomized_svd(scaled, n_axes, n_iter=2, power_iteration_normalizer="LU", random_state=seed)[2])
+    return axes_of_products(scaled, n_axes, np.random.RandomState(seed))
+
+
+def axes_of_products(rows: NDArray[np.float32], count: int, generator: np.random.RandomState) -> NDArray[np.float32]:
+    """Return the leading right singular vectors of a matrix, from its products with a few random vectors.
+
+    The method is that of Halko, Martinsson and Tropp (2011). scikit-learn has it, too, but takes a second to load.
+    """
+    n_drawn = min(count + choices.EXTRA_AXES, *rows.shape)
+    span = generator.normal(size=(rows.shape[0], n_drawn)).astype(rows.dtype)
+    for _ in range(choices.ROUNDS_FOR_AXES):
+        # Normalised, so that small directions are not lost next to one that is a hundred times larger.
+        span = rows @ np.linalg.qr(rows.T @ span)[0]
+    basis = np.linalg.qr(rows.T @ span)[0]
+    places = (rows @ basis).astype(np.float64)
+    turn = np.linalg.eigh(places.T @ places)[1][:, : -count - 1 : -1]
+    # Of the two directions of an axis, the one of the row that is farthest along it: libraries differ in this.
+    along = places @ turn
+    turn *= np.where(along.max(axis=0) >= -along.min(axis=0), 1.0, -1.0)
+    return np.asarray((basis @ turn.astype(rows.dtype)).T)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.training.heads import HeadStack, batch_for
+from cceclust.training.kmeans import kmeans
 from cceclust.training.labels import Supervision
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import Spectrum, sample_rows
@@ -95,29 +91,9 @@ def kmeans_centres(
     # Sparse rows stay sparse: their centres are moved instead.
     is_sparse = sparse.issparse(sample)
     scaled = ((sample if is_sparse else sample - mean) / scale).astype(space.rows.dtype)
-    # Their first places need fewer rows, and are found faster in double precision.
-    step = max(1, len(weights) // max(choices.ROWS_FOR_FIRST_PLACES, choices.FIRST_PLACES_PER_CLUSTER * n_clusters))
-    drawn, drawn_weights = scaled[::step].astype(np.float64), weights[::step]
-    generator = np.random.RandomState(seed)
-    best: KMeans | None = None
-    # Several threads would sum in random order. With fewer different rows than clusters, centres coincide, which is
-    # no reason to warn.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(n_init):
-            places, _ = kmeans_plusplus(drawn, n_clusters, sample_weight=drawn_weights, random_state=generator)
-            kmeans = KMeans(n_clusters, init=dense_rows(places).astype(scaled.dtype), n_init=1)
-            kmeans.fit(scaled, sample_weight=weights.astype(scaled.dtype))
-            if best is None or kmeans.inertia_ < best.inertia_:
-                best = kmeans
-    assert best is not None
-    centres = best.cluster_centers_.astype(np.float64)
-    return centres - mean / scale if is_sparse else centres, float(best.inertia_)
-
-
-def dense_rows(rows: Any) -> NDArray[Any]:
-    """Return rows, sparse or not, as an array."""
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+    places, inertia = kmeans(scaled, weights, n_clusters, n_init=n_init, seed=seed)
+    centres = places.astype(np.float64)
+    return centres - mean / scale if is_sparse else centres, inertia
 
 
 def head_around(
@@ -141,6 +117,9 @@ def head_around(
 
 def in_order_of_classes(heads: HeadStack, space: TrainingSpace, supervision: Supervision) -> HeadStack:
     """Return the heads with their clusters ordered by the classes of the labelled rows in them."""
+    # Few fits need it, and it takes long to load.
+    from scipy.optimize import linear_sum_assignment
+
     rows = space.rows.take(supervision.rows).astype(space.rows.dtype)
     batch = batch_for(rows, len(supervision.rows))
     batch.load(rows, np.arange(len(supervision.rows)), space.standardization)

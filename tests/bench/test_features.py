@@ -8,8 +8,8 @@ from scipy.special import softmax
 
 from cceclust.bench.features import PAPER_ITERATIONS, PRESETS, compare_methods, settings_of
 from cceclust.cli.main import run
-from cceclust.clustering import METHODS
 from cceclust.errors import InputError
+from cceclust.estimators.methods import METHODS
 from cceclust.pseudo_labels import EMSolver, PGDSolver, solve_pseudo_labels
 
 

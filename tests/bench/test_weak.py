@@ -35,7 +35,7 @@ def test_both_rows_of_cce_have_the_papers_fairness(blobs, monkeypatch):
         used.append(settings["fairness"])
         return EMSolver(**settings)
 
-    monkeypatch.setattr("cceclust.estimators.cce_clusterer.EMSolver", make_solver)
+    monkeypatch.setattr("cceclust.pseudo_labels.EMSolver", make_solver)
     for method in ("+ CCE", "+ CCE, neighbours"):
         used.clear()
         compare_weak(*blobs, ratios=[0.1], methods=[method], n_draws=1)

@@ -15,8 +15,8 @@ import pytest
 
 from cceclust.cli.fit import METHOD_NAMES, OPTIONS, settings_for
 from cceclust.cli.main import run
-from cceclust.clustering import METHODS
 from cceclust.estimators import CCEClassifier, CCEClusterer
+from cceclust.estimators.methods import METHODS
 from cceclust.files import read_clusters, read_model, write_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
@@ -172,7 +172,7 @@ class TestOptions:
             "max_iter": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
-            "init": "k-means", "graph_candidates": True, "scale": "columns",
+            "init": "k-means", "graph_candidates": True, "curved": "auto", "scale": "columns",
         }  # fmt: skip
         assert found == expected
 

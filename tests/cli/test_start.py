@@ -1,4 +1,4 @@
-"""What is not loaded: commands that only check, refuse or score need none of the slow packages."""
+"""What is not loaded: commands that only check, refuse or score need none of the slow packages, a fit only some."""
 
 import json
 import subprocess
@@ -41,6 +41,9 @@ def folder(tmp_path: Path) -> Path:
         ("fit x.npy -k 0", 2),
         ("fit x.npy -k 3 --prior .5,.3,.3", 2),
         ("fit x.npy --nonsense", 2),
+        ("fit x.npy --set nonsense=1", 2),
+        ("fit x.npy --set batch_size=many", 2),
+        ("fit x.npy --set tol=-1", 2),
         ("neighbors missing.h5", 1),
         ("predict missing.safetensors x.npy", 1),
         ("predict x.npy x.npy", 1),
@@ -52,9 +55,23 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_slow_packages_are_not_loaded(command: str, code: int, folder: Path) -> None:
+    assert loaded_by(command, code, folder).isdisjoint(SLOW)
+
+
+@pytest.mark.parametrize("command", ["fit x.npy -k 3 --force", "fit x.npy --force"])
+def test_a_fit_needs_no_scikit_learn(command: str, folder: Path) -> None:
+    generator = np.random.default_rng(0)
+    np.save(folder / "x.npy", generator.normal(size=(90, 3)) + 9 * np.eye(3)[generator.integers(0, 3, 90)])
+    modules = loaded_by(command, 0, folder)
+    assert "numba" in modules
+    assert modules.isdisjoint({"sklearn", "pandas", "joblib"})
+
+
+def loaded_by(command: str, code: int, folder: Path) -> set[str]:
+    """Run a command that ends with a code; return the packages that it loads."""
     result = subprocess.run(
         [sys.executable, "-c", LISTING, *command.split()], cwd=folder, capture_output=True, text=True, check=True
     )
     ended, modules = json.loads(result.stderr.splitlines()[-1])
     assert ended == code, result.stderr
-    assert set(modules).isdisjoint(SLOW)
+    return set(modules)

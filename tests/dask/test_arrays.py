@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from cceclust import CCEClassifier, CCEClusterer
-from cceclust.dask.arrays import as_dask_array
+from cceclust.dask.arrays import as_dask_array, lazy_results
 from cceclust.errors import InputError
+from cceclust.training.head import Curves, Head
+from cceclust.training.logits import all_logits, likeliest
+from cceclust.training.rows import in_memory
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +110,12 @@ def test_without_dask_one_line_says_what_to_install() -> None:
     last = run.stderr.strip().splitlines()[-1]
     assert "MissingExtraError" in last
     assert 'pip install "cceclust[dask]"' in last
+
+
+def test_curved_heads_predict_lazily_what_they_predict_at_once() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 4))
+    curves = Curves(generator.normal(size=(2, 4)), generator.normal(size=2), generator.normal(size=(3, 3)))
+    head = Head(generator.normal(size=(3, 4)), generator.normal(size=3), curves)
+    found = lazy_results(da.from_array(X, chunks=(20, 4)), head, likeliest).compute()
+    np.testing.assert_array_equal(found, all_logits(head, in_memory(X)).argmax(axis=1))

@@ -173,7 +173,7 @@ def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
     write_clusters(tmp_path / "c.h5", CLUSTERS)
     with h5py.File(tmp_path / "c.h5", "r+") as file:
         file.attrs["format_version"] = "7"
-    with pytest.raises(FileContentError, match=r"format version 7, newer than 1.*use a newer cceclust"):
+    with pytest.raises(FileContentError, match=r"format version 7, newer than 2.*use a newer cceclust"):
         read_clusters(tmp_path / "c.h5")
 
 
@@ -225,7 +225,6 @@ class TestNumbersOfClusters:
         ks=np.array([2, 3, 4]),
         scores=np.array([0.1, 0.3, 0.2]),
         saved=np.array([0.2, 0.4, 0.3]),
-        stability=np.array([1.0, 0.9, 0.5]),
         levels=np.array([2]),
         level_labels=np.array([[0, 1]]),
         level_rows=np.array([0, 2]),

@@ -7,6 +7,7 @@ from safetensors.numpy import save_file
 from cceclust.errors import FileContentError, FileError
 from cceclust.files import Clusters, Model, write_clusters, write_features, write_model
 from cceclust.files.description import describe
+from cceclust.training.head import Curves
 
 
 def test_features(small_features: Path) -> None:
@@ -82,7 +83,11 @@ def test_model(tmp_path: Path) -> None:
     write_model(tmp_path / "m.safetensors", Model(np.zeros((3, 5), np.float32), np.zeros(3, np.float32), {"a": 1}))
     description = describe(tmp_path / "m.safetensors")
     assert description.kind == "model"
-    assert description.facts == {"clusters": 3, "features": 5, "dtype": "float32", "parameters": {"a": 1}}
+    expected = {"clusters": 3, "features": 5, "dtype": "float32", "borders": "linear", "parameters": {"a": 1}}
+    assert description.facts == expected
+    curves = Curves(np.ones((1, 5)), np.ones(1), np.ones((3, 1)))
+    write_model(tmp_path / "m.safetensors", Model(np.zeros((3, 5)), np.zeros(3), curves=curves), force=True)
+    assert describe(tmp_path / "m.safetensors").facts["borders"] == "curved"
 
 
 def test_safetensors_that_are_no_model_are_features(tmp_path: Path) -> None:

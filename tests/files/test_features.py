@@ -403,7 +403,7 @@ class TestOurFormat:
     def test_newer_format_is_refused_with_advice(self, small_features: Path) -> None:
         with h5py.File(small_features, "r+") as file:
             file.attrs["format_version"] = "99"
-        with pytest.raises(FileContentError, match=r"format version 99, newer than 1.*use a newer cceclust"):
+        with pytest.raises(FileContentError, match=r"format version 99, newer than 2.*use a newer cceclust"):
             open_features(small_features)
 
     def test_incomplete_file(self, small_features: Path) -> None:

@@ -3,11 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.files import Model, read_model, write_features, write_model
 from cceclust.files.provenance import stamp
+from cceclust.training.head import Curves
 
 MODEL = Model(
     np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -84,8 +86,8 @@ def test_pickles_are_not_run(tmp_path: Path) -> None:
 
 
 def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
-    save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": "2"})
-    with pytest.raises(FileContentError, match=r"format version 2, newer than 1.*use a newer cceclust"):
+    save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": "3"})
+    with pytest.raises(FileContentError, match=r"format version 3, newer than 2.*use a newer cceclust"):
         read_model(tmp_path / "m.safetensors")
 
 
@@ -128,3 +130,37 @@ def test_damaged_models(
     save_file(tensors, tmp_path / "m.safetensors", {**stamp("model"), **metadata})
     with pytest.raises(FileContentError, match=complaint):
         read_model(tmp_path / "m.safetensors")
+
+
+def test_curved_models_come_back_bit_for_bit_and_state_a_later_version(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    curves = Curves(generator.normal(size=(2, 3)), generator.normal(size=2), generator.normal(size=(2, 3)))
+    model = Model(np.eye(2, 3), np.zeros(2), curves=curves)
+    write_model(tmp_path / "m.safetensors", model)
+    read = read_model(tmp_path / "m.safetensors")
+    rows = generator.normal(size=(20, 3))
+    np.testing.assert_array_equal(read.predict_proba(rows), model.predict_proba(rows))
+    assert not np.allclose(read.predict_proba(rows), Model(np.eye(2, 3), np.zeros(2)).predict_proba(rows))
+    with safe_open(tmp_path / "m.safetensors", "numpy") as file:
+        assert file.metadata()["format_version"] == "2"
+    assert model.id != Model(np.eye(2, 3), np.zeros(2)).id
+
+
+@pytest.mark.parametrize("lost", ["curve_axes", "curve_offsets", "curve_weights"])
+def test_curves_that_miss_a_part_are_refused(tmp_path: Path, lost: str) -> None:
+    tensors = {
+        "coef": np.eye(2, 3),
+        "intercept": np.zeros(2),
+        "curve_axes": np.ones((2, 3)),
+        "curve_offsets": np.ones(2),
+        "curve_weights": np.ones((2, 3)),
+    }
+    del tensors[lost]
+    save_file(tensors, tmp_path / "m.safetensors", stamp("model", 2))
+    with pytest.raises(FileContentError, match="some but not all of curve_axes"):
+        read_model(tmp_path / "m.safetensors")
+
+
+def test_curves_of_another_shape_are_refused() -> None:
+    with pytest.raises(InputError, match="curve_weights have shapes"):
+        Model(np.eye(2, 3), np.zeros(2), curves=Curves(np.ones((2, 3)), np.ones(2), np.ones((2, 4))))

@@ -11,23 +11,27 @@ import pytest
 
 from cceclust.errors import InputError, MissingExtraError, TargetExistsError
 from cceclust.files import Model, write_onnx
+from cceclust.training.head import Curves
 
 GENERATOR = np.random.default_rng(0)
 ROWS = GENERATOR.normal(size=(500, 7))
 COEF, INTERCEPT = GENERATOR.normal(size=(4, 7)), GENERATOR.normal(size=4)
+CURVES = GENERATOR.normal(size=(3, 7)), GENERATOR.normal(size=3), GENERATOR.normal(size=(4, 6))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("classes", [None, [3, 1, 8, 5], ["Äpfel", "b", "c", "d"]])
-def test_exported_models_predict_the_same(dtype, classes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("curved", [False, True])
+def test_exported_models_predict_the_same(dtype, classes, curved: bool, tmp_path: Path) -> None:
     parameters = {} if classes is None else {"classes": classes}
-    model = Model(COEF.astype(dtype), INTERCEPT.astype(dtype), parameters)
+    curves = Curves(*(part.astype(dtype) for part in CURVES)) if curved else None
+    model = Model(COEF.astype(dtype), INTERCEPT.astype(dtype), parameters, curves=curves)
     write_onnx(tmp_path / "m.onnx", model)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     rows = ROWS.astype(np.float64 if dtype == np.float64 else np.float32)
     label, probabilities = session.run(["label", "probabilities"], {"features": rows})
     assert label.tolist() == model.predict(rows).tolist()
-    np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-6)
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-5)
     metadata = session.get_modelmeta().custom_metadata_map
     assert metadata["model_id"] == model.id
     assert json.loads(metadata.get("classes", "null")) == classes

@@ -63,7 +63,6 @@ def test_numbers_of_clusters_are_drawn_with_the_chosen_one_marked(clustering):
         ks=np.array([3, 5, 7]),
         scores=np.array([0.2, 0.4, 0.0]),
         saved=np.zeros(3),
-        stability=np.zeros(3),
         levels=np.array([3, 5]),
         # A coarser level: clusters 0 to 2 are one part, the others one each.
         level_labels=np.array([np.maximum(clustering.labels - 2, 0), clustering.labels]),

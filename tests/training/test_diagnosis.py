@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from cceclust.training.diagnosis import find_problems, predict_rows
+from cceclust.training.head import Head
 from cceclust.training.rows import in_memory
 
 GOOD: dict[str, Any] = {
@@ -66,7 +67,7 @@ def test_centers_are_weighted_means_of_the_members(as_rows, monkeypatch: pytest.
     X, weights = generator.normal(size=(60, 3)), generator.uniform(size=60)
     # The last cluster gets no row.
     coef, intercept = generator.normal(size=(4, 3)), np.array([0.0, 0.0, 0.0, -1e3])
-    prediction = predict_rows(coef, intercept, in_memory(as_rows(X)), sample_weight=weights)
+    prediction = predict_rows(Head(coef, intercept), in_memory(as_rows(X)), sample_weight=weights)
     for cluster in range(3):
         members = prediction.labels == cluster
         expected = np.average(X[members], axis=0, weights=weights[members])
@@ -76,5 +77,5 @@ def test_centers_are_weighted_means_of_the_members(as_rows, monkeypatch: pytest.
 
 def test_centers_of_the_largest_numbers_are_finite() -> None:
     X = np.full((40, 2), np.finfo(np.float64).max / 2)
-    prediction = predict_rows(np.zeros((1, 2)), np.zeros(1), in_memory(X), sample_weight=np.ones(40))
+    prediction = predict_rows(Head(np.zeros((1, 2)), np.zeros(1)), in_memory(X), sample_weight=np.ones(40))
     np.testing.assert_allclose(prediction.centers, X[:1])

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
+from cceclust.training.head import Head
 from cceclust.training.heads import HeadStack, batch_for, softmax_stack, stack_probabilities
 from cceclust.training.logits import row_logits
 from cceclust.training.rows import ArrayRows, SparseRows, in_memory
@@ -77,7 +78,7 @@ def test_probabilities_of_all_heads_in_any_blocks(kind: Any, monkeypatch: pytest
 def test_logits_repeat_to_the_bit() -> None:
     heads, matrix, _ = stack_and_matrix(np.float32)
     first, second = (
-        np.concatenate([logits for _, logits in row_logits(heads.weights, heads.biases, in_memory(rows))])
+        np.concatenate([logits for _, logits in row_logits(Head(heads.weights, heads.biases), in_memory(rows))])
         for rows in (matrix, matrix.copy())
     )
     np.testing.assert_array_equal(first, second)

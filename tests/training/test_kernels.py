@@ -141,7 +141,7 @@ def test_distances_of_rows_from_a_point_and_from_their_neighbours(dtype: Any) ->
     distances = np.empty(9)
     row_distances(matrix, middle, 2.0, distances)
     np.testing.assert_allclose(distances, np.linalg.norm(matrix - middle, axis=1) / 2, rtol=1e-6)
-    neighbors, found = generator.integers(0, 9, (9, 3)), np.empty(5)
-    mean_distances(matrix, neighbors, 4, found)
-    wanted = np.linalg.norm(matrix[neighbors] - matrix[:, None], axis=2).mean(axis=1)[4:]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    neighbors, found = generator.integers(0, 9, (9, 3)), np.full(9, -1.0)
+    mean_distances(matrix, neighbors, np.array([7, 2, 5]), 2.0, found)
+    wanted = np.linalg.norm(matrix[neighbors] - matrix[:, None], axis=2).mean(axis=1) / 2
+    np.testing.assert_allclose(found, np.where(np.isin(np.arange(9), [2, 5, 7]), wanted, -1.0), rtol=1e-5)

@@ -51,7 +51,7 @@ def test_training_repeats_labels_that_means_do_not():
     labels = (column > np.quantile(column, 0.9)).astype(np.int32)[None]
     heads = heads_around_means(space, labels, 2, spectrum, weights)
     before = np.mean(predicted(heads, space) == labels)
-    fit_heads_to_labels(heads, space, labels, weights, weight_decay=0.001, learning_rate=0.5, seed=0)
+    heads = fit_heads_to_labels(heads, space, labels, weights, weight_decay=0.001, learning_rate=0.5, seed=0)
     assert np.mean(predicted(heads, space) == labels) > max(before, 0.97)
 
 
@@ -63,7 +63,7 @@ def test_each_head_learns_its_own_labels_and_rows_without_weight_teach_none():
     taught[::2] = 0
     stack = np.stack([labels, wrong])
     heads = heads_around_means(space, stack, 3, spectrum, taught)
-    fit_heads_to_labels(heads, space, stack, taught, weight_decay=0.01, learning_rate=0.5, seed=0)
+    heads = fit_heads_to_labels(heads, space, stack, taught, weight_decay=0.01, learning_rate=0.5, seed=0)
     one, other = predicted(heads, space)
     np.testing.assert_array_equal(one, other)
     assert np.mean(one == labels) > 0.95

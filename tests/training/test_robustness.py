@@ -88,3 +88,18 @@ def test_rows_that_repeat_do_not_stand_out() -> None:
     X = np.repeat(np.eye(3), 20, axis=0)
     neighbors = (np.arange(60)[:, None] // 20 * 20 + (np.arange(60)[:, None] + [1, 2, 3]) % 20).astype(int)
     np.testing.assert_array_equal(outlier_scores(X, neighbors, n_threads=1), 1)
+
+
+def test_the_order_of_rows_changes_no_outlier_score() -> None:
+    matrix, order = blobs(), np.random.default_rng(1).permutation(300)
+    neighbors = np.random.default_rng(0).integers(0, 300, (300, 4))
+    plain = outlier_scores(matrix, neighbors, n_threads=1)
+    np.testing.assert_array_equal(outlier_scores(matrix, neighbors, n_threads=2, order=order), plain)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_outlier_scores_of_very_large_and_small_rows_are_the_same(size: float) -> None:
+    rows, neighbors = blobs().astype(np.float32), np.random.default_rng(0).integers(0, 300, (300, 4))
+    expected = outlier_scores(rows, neighbors, n_threads=1)
+    sized = rows * np.float32(size)
+    np.testing.assert_allclose(outlier_scores(sized, neighbors, n_threads=1, scale=size), expected, rtol=1e-5)

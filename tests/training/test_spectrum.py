@@ -8,7 +8,13 @@ from scipy import sparse
 
 from cceclust.estimators import CCEClassifier
 from cceclust.training.rows import in_memory
-from cceclust.training.spectrum import longest_stable_step, measure_spectrum, principal_variances, sample_rows
+from cceclust.training.spectrum import (
+    leading_axes,
+    longest_stable_step,
+    measure_spectrum,
+    principal_variances,
+    sample_rows,
+)
 from cceclust.training.standardization import Standardization
 
 
@@ -68,3 +74,11 @@ def test_uncertain_labels_do_not_drive_the_loss_up():
     curve = classifier.fit(STEEP, labels).loss_curve_
     assert curve.max() <= np.log(2) + 1e-6
     assert classifier.score(STEEP, labels) > 0.9
+
+
+@pytest.mark.parametrize("shape", [(90, 20), (20, 90)])
+def test_axes_point_to_the_row_that_is_farthest_along_them(shape):
+    rows = np.random.default_rng(0).normal(size=shape)
+    along = rows @ leading_axes(rows, 5, seed=0).T
+    assert (along.max(axis=0) >= -along.min(axis=0)).all()
+    np.testing.assert_allclose(leading_axes(-rows, 5, seed=0), -leading_axes(rows, 5, seed=0), atol=1e-5)

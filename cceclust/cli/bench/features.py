@@ -62,7 +62,7 @@ def features(
     """
     from cceclust.bench.features import PRESETS, compare_methods
     from cceclust.bench.files import read_labelled
-    from cceclust.clustering import METHODS
+    from cceclust.estimators.methods import METHODS
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"{preset!r} is none of {', '.join(PRESETS)}", param_hint="--preset")
