@@ -18,6 +18,7 @@ __all__ = [
     "directions_in",
     "epochs_for",
     "is_crowded",
+    "may_even_out",
     "neighbors_for",
     "restart_groups",
     "rows_compared",
@@ -134,6 +135,8 @@ CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does.
 CLEARLY_FEWER = 0.5
+# or where more than this part of the rows have only copies of themselves for neighbours, and the graph cannot judge.
+MOST_COPIES = 0.5
 # Candidates within this many standard errors of the best are hardly told apart from it. Of these, the modularity with
 # so many of the nearest neighbours decides, and sizes that lack this part of the entropy of equal sizes count like one
 # standard error,
@@ -438,6 +441,27 @@ MOST_FAR = 0.01
 ROWS_FOR_MIDDLE = 300
 # Rows whose distances to their neighbours a thread measures at once.
 ROWS_FOR_OUTLIERS = 1024
+
+
+# Principal directions are evened out, each divided by the root of its deviation, if on this many rows the graph falls
+# into parts whose modularity is lower by at most so many standard errors. Fewer rows than the second number say little.
+ROWS_TO_COMPARE_DIRECTIONS, LEAST_ROWS_TO_EVEN_OUT, AS_CLEAR_ERRORS = 3000, 1000, 0.5
+# It is not worth comparing where the longest would be shortened by less than this beside the shortest: the four tables
+# that gained were at about 2, and nothing changed below.
+LEAST_EVENING = 1.5
+
+
+def may_even_out(variances: NDArray[np.float64]) -> bool:
+    """Tell whether there are few directions, and of different length; variances are the largest first.
+
+    Examples
+    --------
+    >>> may_even_out(np.array([100.0, 9.0, 6.0])), may_even_out(np.array([3.0, 2.0, 1.0])), may_even_out(np.ones(50))
+    (True, False, False)
+    """
+    shortest = variances[variances > LEAST_DEVIATION**2 * variances[0]].min(initial=variances[0])
+    is_worth_it = variances[0] >= LEAST_EVENING**4 * shortest
+    return bool(directions_in(variances) < LEAST_DIRECTIONS_FOR_COSINE and is_worth_it)
 
 
 def needs_column_scaling(deviations: NDArray[np.float64]) -> bool:

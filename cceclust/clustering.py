@@ -157,6 +157,7 @@ def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> di
         "best_restart": getattr(estimator, "best_restart_", None),
         "loss": getattr(estimator, "loss_", None),
         "columns_scaled": getattr(estimator, "columns_scaled_", None),
+        "directions_evened": getattr(estimator, "directions_evened_", None),
         "curved": getattr(estimator, "curves_", None) is not None,
         "restart_agreement": getattr(estimator, "restart_agreement_", None),
         "agreeing_restarts": getattr(estimator, "n_agreeing_", None),

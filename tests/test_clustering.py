@@ -238,6 +238,6 @@ def test_streaming_stays_within_its_memory(ending: str, tmp_path: Path) -> None:
         np.save(large, X)
     command = [sys.executable, "-c", PEAK_OF_A_STREAM, str(small), str(large), str(budget)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    # Beside the rows to train on there are blocks on their way, and on a busy machine parts of the heap that are free but
-    # not given back: up to twice the budget was seen. The whole file, or all pages of a memory map, would be four times.
+    # Beside the rows to train on there are blocks on their way, and on a busy machine parts of the heap that are free
+    # but not given back: up to twice the budget was seen. The whole file, or all pages of a map, would be four times.
     assert int(result.stdout) < 3 * budget

@@ -63,8 +63,8 @@ def check_preset(name: str | None) -> str | None:
 
 def check_scale(name: str | None) -> str | None:
     """Refuse ways to scale that do not exist."""
-    if name not in (None, "auto", "overall", "columns"):
-        raise typer.BadParameter(f"{name!r} is none of auto, overall, columns")
+    if name not in (None, "auto", "overall", "columns", "directions"):
+        raise typer.BadParameter(f"{name!r} is none of auto, overall, columns, directions")
     return name
 
 
@@ -211,8 +211,8 @@ def fit(
         method_option(
             callback=check_scale,
             metavar="HOW",
-            help="Divide all [cyan]columns[/] by their deviations, or [cyan]overall[/] by one number; [cyan]auto[/] "
-            "scales columns that are in different units. [dim]\\[default: auto][/]",
+            help="Divide all [cyan]columns[/] by their deviations, [cyan]overall[/] by one number, or long "
+            "[cyan]directions[/] more than short ones; [cyan]auto[/] decides by the data. [dim]\\[default: auto][/]",
         ),
     ] = None,
     seed: Annotated[

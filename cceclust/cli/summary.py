@@ -106,6 +106,10 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
         console.print(
             "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
         )
+    if summary.diagnostics.get("directions_evened"):
+        console.print(
+            "Directions       evened out, as the shorter ones have clusters, too; --scale overall keeps their lengths"
+        )
     if summary.diagnostics.get("curved"):
         console.print(
             "Borders          curved, as linear ones predict fewer unseen rows; --set curved=false keeps them straight"

@@ -81,9 +81,11 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
         epochs. 0 trains for all epochs.
     standardize : bool, default=True
         Centre the features and divide them by their overall standard deviation. The result is folded into `coef_`.
-    scale : {"auto", "overall", "columns"}, default="auto"
-        Whether each column is first divided by its own standard deviation. "auto" does so where the largest is more
-        than 20 times the median one, as in tables whose columns are in different units.
+    scale : {"auto", "overall", "columns", "directions"}, default="auto"
+        Whether each column is first divided by its own standard deviation, or each principal direction by the root of
+        its own. "auto" divides columns where the largest deviation is more than 20 times the median one, as in tables
+        whose columns are in different units. It then divides directions where there are few (below 32, in at least
+        1,000 rows), if neighbours fall into groups that are as clear with all of them as with the long ones.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -124,6 +126,8 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
         sparse rows, where a sample of rows was trained on, and where the fit needed no neighbours.
     columns_scaled_ : bool
         Whether each column was divided by its own standard deviation.
+    directions_evened_ : bool
+        Whether each principal direction was divided by the root of its standard deviation.
     loss_ : float
         The loss of the chosen head on all the data (on a sample, if there are very many rows), at the minimum over y.
     loss_curve_ : ndarray of shape (n_iter_,)

@@ -58,7 +58,7 @@ class FittedHead:
         self.weight_decay_, self.n_components_ = fit.weight_decay, fit.n_components
         self.n_trained_rows_ = fit.n_trained_rows
         self.columns_scaled_, self.outlier_score_ = fit.columns is not None, fit.outlier_scores
-        self._columns = fit.columns
+        self._columns, self.directions_evened_ = fit.columns, fit.directions_evened
         self.problems_ = fit.problems
         self._standardization = fit.standardization
         self._pieces: PieceTrainer | None = None

@@ -111,6 +111,17 @@ class Arena:
         """Judge several labelings, by all neighbours or so many of the nearest."""
         return np.atleast_1d(neighbor_modularity(labels, self.neighbors[:, :n_nearest], self.sample_weight))
 
+    @property
+    def joins_copies(self) -> bool:
+        """Whether most rows are equal to all of their neighbours, so that the graph says nothing of other rows."""
+        matrix, farthest = self.space.rows.matrix, self.neighbors[:, -1]
+        # Most rows differ in the first column already, and the others need not be copied.
+        alike = np.flatnonzero(matrix[:, 0] == matrix[farthest, 0])
+        if len(alike) <= choices.MOST_COPIES * len(matrix):
+            return False
+        n_copies = int((matrix[alike] == matrix[farthest[alike]]).all(axis=1).sum())
+        return n_copies > choices.MOST_COPIES * len(matrix)
+
     def cuts(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return the part of pairs of neighbours that each of several labelings separates."""
         shares = self.sample_weight / self.sample_weight.sum(dtype=np.float64)
@@ -451,15 +462,18 @@ def choose_head(
         wanted = np.concatenate([wanted, labels[-1:]])
         on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
     modularities = arena.modularities(labels)
-    best = choose(
-        labels,
-        modularities,
-        arena.cuts(labels),
-        settings.n_clusters,
-        floor=floor,
-        on_graph=on_graph,
-        on_nearest=on_nearest,
-    )
+    if floor is not None and arena.joins_copies:
+        best = floor
+    else:
+        best = choose(
+            labels,
+            modularities,
+            arena.cuts(labels),
+            settings.n_clusters,
+            floor=floor,
+            on_graph=on_graph,
+            on_nearest=on_nearest,
+        )
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
     return Choice(

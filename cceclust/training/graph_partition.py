@@ -17,7 +17,7 @@ from scipy import sparse
 from cceclust import choices
 from cceclust.compiled import compiled
 
-__all__ = ["Graph", "improved_labels", "partition_graph", "partition_unevenly", "symmetric_graph"]
+__all__ = ["Graph", "grown_parts", "improved_labels", "partition_graph", "partition_unevenly", "symmetric_graph"]
 
 # A node moves only for a gain above rounding, as a part of its own weight.
 NEGLIGIBLE_GAIN = 1e-12

@@ -45,7 +45,7 @@ class FitSettings:
     max_epochs: int | Literal["auto"] = "auto"
     tol: float = 1e-4
     standardize: bool = True
-    scale: Literal["auto", "overall", "columns"] = "overall"
+    scale: Literal["auto", "overall", "columns", "directions"] = "overall"
     n_jobs: int | None = None
 
     @classmethod
@@ -63,7 +63,7 @@ class FitSettings:
         check_positive(self.learning_rate, "learning_rate")
         check_non_negative(self.neighbor_weight, "neighbor_weight")
         check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
-        check_one_of(self.scale, "scale", ("auto", "overall", "columns"))
+        check_one_of(self.scale, "scale", ("auto", "overall", "columns", "directions"))
         check_one_of(self.init, "init", ("auto", "random", "k-means", "graph"))
         if self.fairness is not None and self.fairness != "auto":
             check_non_negative(self.fairness, "fairness")

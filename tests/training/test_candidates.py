@@ -155,3 +155,12 @@ def test_the_score_judges_as_the_fit_does() -> None:
     np.testing.assert_array_equal(scaled.partial_fit(X).labels_, pieces)
     assert scaled.outlier_score_ is None
     assert clustering_accuracy(y, pieces) > clustering_accuracy(y, raw.labels_)
+
+
+def test_where_the_graph_joins_copies_of_rows_it_is_k_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    kinds = generator.integers(0, 2, (10, 7))
+    rows = (kinds[generator.integers(0, 10, 600)] ^ (generator.uniform(size=(600, 7)) < 0.05)).astype(float)
+    assert CCEClusterer(10, random_state=0).fit(rows).chosen_ == "K-means"
+    monkeypatch.setattr(choices, "MOST_COPIES", 1.0)
+    assert CCEClusterer(10, random_state=0).fit(rows).chosen_ != "K-means"

@@ -97,6 +97,18 @@ def test_columns_in_other_units_and_far_rows_are_treated_as_in_memory(file_of: A
     assert_same_clusters(there, here)
 
 
+@pytest.mark.parametrize("n_components", [0, 6])
+def test_directions_are_evened_out_as_in_memory(file_of: Any, n_components: int) -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(1200, 7)) * [10, 10, 10, 10, 1, 1, 1]
+    X[:, 4:] += 8 * np.eye(3)[np.arange(1200) % 3]
+    there = clusterer(3, n_components=n_components).fit(streamed(file_of(X)))
+    here = clusterer(3, n_components=n_components).fit(X)
+    assert here.directions_evened_
+    assert there.directions_evened_
+    assert_same_clusters(there, here)
+
+
 def test_many_far_rows_are_measured_like_others(file_of: Any) -> None:
     X = blobs()
     X[:100] += 1e3
