@@ -81,8 +81,8 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
         Labels of the classes, in the order of predicted probabilities. Extra clusters come last: the next whole
         numbers, or "extra 1", "extra 2", … where labels are strings.
     coef_, intercept_, loss_, loss_curve_, losses_, loss_curves_, best_restart_, restart_agreement_, n_agreeing_, \
-weight_decay_, n_components_, n_trained_rows_, columns_scaled_, outlier_score_, n_iter_, converged_, problems_, \
-n_features_in_, feature_names_in_
+weight_decay_, n_components_, n_trained_rows_, columns_scaled_, directions_evened_, outlier_score_, n_iter_, \
+converged_, problems_, n_features_in_, feature_names_in_
         As in :class:`cceclust.CCEClusterer`.
 
     References

@@ -115,6 +115,7 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
         # What a fit said of all rows at once does not hold for the changed head.
         self.outlier_score_ = None
         self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
+        self.directions_evened_ = False
         self.coef_, self.intercept_ = pieces.raw_head(best)
         self.curves_ = None
         self.losses_ = np.asarray(pieces.running_losses)

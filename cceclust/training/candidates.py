@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
-from cceclust.training.choosing import choose
+from cceclust.training.choosing import choose, even_rival
 from cceclust.training.curves import Lift, are_curved, curve_heads, find_lift
 from cceclust.training.graph_partition import (
     Graph,
@@ -122,10 +122,21 @@ class Arena:
         n_copies = int((matrix[alike] == matrix[farthest[alike]]).all(axis=1).sum())
         return n_copies > choices.MOST_COPIES * len(matrix)
 
-    def cuts(self, labels: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the part of pairs of neighbours that each of several labelings separates."""
+    def cuts(self, labels: NDArray[Any], n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the part of pairs of neighbours that each of several labelings separates, and whether it is whole.
+
+        A labeling is whole if each cluster has a fair share of the rows, or rows whose neighbours are mostly its own.
+        """
         shares = self.sample_weight / self.sample_weight.sum(dtype=np.float64)
-        return np.array([(found[self.neighbors] != found[:, None]).mean(axis=1) @ shares for found in labels])
+        least = choices.LEAST_SHARE * len(shares) / n_clusters
+        cuts, is_whole = np.empty(len(labels)), np.empty(len(labels), np.bool_)
+        for number, found in enumerate(labels):
+            outside = (found[self.neighbors] != found[:, None]).mean(axis=1)
+            cuts[number] = outside @ shares
+            sizes = np.bincount(found, minlength=n_clusters)
+            is_apart = np.bincount(found, outside, minlength=n_clusters) < choices.MOSTLY_OUTSIDE * sizes
+            is_whole[number] = np.all((sizes >= least) | is_apart)
+        return cuts, is_whole
 
 
 @dataclass(frozen=True)
@@ -148,6 +159,8 @@ class Choice:
         Number of candidates that found the chosen one's clusters, itself included.
     closest : float or None
         Adjusted Rand index between the chosen one and the candidate most like it; None without any other.
+    even_rival : int or None
+        Number of a candidate with clusters of about equal size, if the chosen one's differ and it is hardly worse.
     lift : Lift or None
         The further columns of a curved head; None for a linear one.
     """
@@ -160,6 +173,7 @@ class Choice:
     agreement: float | None
     n_agreeing: int
     closest: float | None
+    even_rival: int | None = None
     lift: Lift | None = None
 
     @property
@@ -462,15 +476,17 @@ def choose_head(
         wanted = np.concatenate([wanted, labels[-1:]])
         on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
     modularities = arena.modularities(labels)
+    cuts, is_whole = arena.cuts(labels, settings.n_clusters)
     if floor is not None and arena.joins_copies:
         best = floor
     else:
         best = choose(
             labels,
             modularities,
-            arena.cuts(labels),
+            cuts,
             settings.n_clusters,
             floor=floor,
+            is_whole=is_whole,
             on_graph=on_graph,
             on_nearest=on_nearest,
         )
@@ -485,6 +501,7 @@ def choose_head(
         mean_pairwise_ari(codes, settings.n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
         max((index for number, index in enumerate(agreeing) if number != best), default=None),
+        even_rival(labels, modularities, settings.n_clusters, best) if settings.has_free_prior else None,
         lift,
     )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 
-__all__ = ["choose", "standard_error"]
+__all__ = ["choose", "even_rival", "standard_error"]
 
 
 def standard_error(modularity: float, n_samples: int) -> float:
@@ -31,17 +31,19 @@ def choose(
     n_clusters: int,
     *,
     floor: int | None = None,
+    is_whole: NDArray[np.bool_] | None = None,
     on_graph: NDArray[np.float64] | None = None,
     on_nearest: NDArray[np.float64] | None = None,
 ) -> int:
     """Return which of several labelings to take.
 
-    If the plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those
-    that the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
+    Labelings that leave a cluster empty, or nearly so, do not count if one that is whole is hardly worse. If the
+    plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those that
+    the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
     than leave sizes unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes
     differ in truth, and the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about
-    equal, and what counts is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which are
-    of the same class more often than others. The plain one is also taken if it separates at most half as many
+    equal, and what counts is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which
+    are of the same class more often than others. The plain one is also taken if it separates at most half as many
     neighbours as the best.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
@@ -60,6 +62,8 @@ def choose(
         Number of clusters.
     floor : int, optional
         The number of the plain candidate.
+    is_whole : ndarray of shape (n_labelings,), optional
+        Whether each labeling has as many clusters as are wanted; by default all have.
     on_graph : ndarray of shape (n_labelings,), optional
         The modularities of the clusters that each labeling approximates; by default its own.
     on_nearest : ndarray of shape (n_labelings,), optional
@@ -76,6 +80,12 @@ def choose(
     """
     best = float(modularities.max())
     error = standard_error(best, labels.shape[1])
+    is_floor = np.arange(len(labels)) == floor
+    if is_whole is not None:
+        is_rival = is_whole & ~is_floor & (modularities >= best - choices.RIVAL_ERRORS * error)
+        if is_rival.any():
+            modularities = np.where(is_rival | is_floor, modularities, -np.inf)
+            best = float(modularities.max())
     if floor is not None:
         if modularities[floor] >= best - choices.FLOOR_ERRORS * error:
             return floor
@@ -84,8 +94,7 @@ def choose(
         if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
             return floor
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
-    if floor is not None:
-        scores = np.where(np.arange(len(scores)) == floor, -np.inf, scores)
+    scores = np.where(is_floor, -np.inf, scores)
     below = errors_below(scores.max(), scores, error)
     unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
     is_near = below <= choices.TIE_ERRORS
@@ -96,6 +105,43 @@ def choose(
         return int(np.argmin(np.where(is_near, lacking, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
+
+
+def even_rival(
+    labels: NDArray[np.integer[Any]],
+    modularities: NDArray[np.float64],
+    n_clusters: int,
+    chosen: int,
+) -> int | None:
+    """Return the best labeling with clusters of about equal size, if the chosen one's differ and it is hardly worse.
+
+    The graph cannot tell then whether classes are of different size, or of equal size and touching.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_labelings, n_samples)
+        The candidates.
+    modularities : ndarray of shape (n_labelings,)
+        What the judge says of them.
+    n_clusters : int
+        Number of clusters.
+    chosen : int
+        The number of the chosen one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1]])
+    >>> even_rival(labels, np.array([0.40, 0.45]), 2, chosen=1), even_rival(labels, np.array([0.40, 0.45]), 2, chosen=0)
+    (0, None)
+    """
+    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
+    even = np.flatnonzero(unevenness <= choices.UNEVEN)
+    if unevenness[chosen] <= choices.CLEARLY_UNEVEN or len(even) == 0:
+        return None
+    rival = int(even[np.argmax(modularities[even])])
+    error = standard_error(float(modularities[chosen]), labels.shape[1])
+    return rival if modularities[rival] >= modularities[chosen] - choices.RIVAL_ERRORS * error else None
 
 
 def errors_below(best: float, scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:

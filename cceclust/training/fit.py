@@ -338,7 +338,7 @@ def problems_of_clusters(
         # A single cluster is neither tiny nor unsure: this is all there is to say of it.
         return [gathered.search.in_words()]
     weights = gathered.sample_weight
-    return find_problems(
+    problems = find_problems(
         prediction.sizes((weights > 0).astype(float) if settings.has_free_prior else weights),
         None if settings.has_free_prior else prior,
         prediction.mean_confidence(weights),
@@ -347,6 +347,13 @@ def problems_of_clusters(
         n_candidates=1 if choice is None else len(choice.names),
         closest=None if choice is None or choice.is_floor else choice.closest,
     )
+    if choice is not None and choice.even_rival is not None:
+        equal, chosen = choice.modularities[choice.even_rival], choice.modularities[choice.best]
+        problems.append(
+            f"clusters of equal size fit the neighbours nearly as well (modularity {equal:.3f}) as these of different "
+            f"size ({chosen:.3f}); if you expect equal sizes, set prior to None"
+        )
+    return problems
 
 
 def score_outliers(

@@ -11,10 +11,12 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
-from cceclust.training.candidates import modularity_of_rows, plan_heads
+from cceclust.training.candidates import arena_of, modularity_of_rows, plan_heads
 from cceclust.training.graph_partition import partition_graph, symmetric_graph
-from cceclust.training.rows import in_memory
+from cceclust.training.rows import ArrayRows, in_memory
 from cceclust.training.settings import FitSettings
+from cceclust.training.space import TrainingSpace
+from cceclust.training.standardization import Standardization
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
@@ -164,3 +166,15 @@ def test_where_the_graph_joins_copies_of_rows_it_is_k_means(monkeypatch: pytest.
     assert CCEClusterer(10, random_state=0).fit(rows).chosen_ == "K-means"
     monkeypatch.setattr(choices, "MOST_COPIES", 1.0)
     assert CCEClusterer(10, random_state=0).fit(rows).chosen_ != "K-means"
+
+
+def test_a_small_cluster_is_whole_if_it_keeps_to_itself() -> None:
+    neighbors = np.repeat(np.arange(0, 400, 4), 4)[:, None] + np.array([0, 1, 2, 3])
+    space = TrainingSpace.of_rows(ArrayRows(np.zeros((400, 1))), Standardization(np.zeros(1), 1.0))
+    arena = arena_of(space, np.ones(400), neighbors)
+    apart, torn, empty = np.zeros((3, 400), int)
+    apart[:4] = 1
+    torn[[0, 4, 8, 12]] = 1
+    cuts, is_whole = arena.cuts(np.stack([apart, torn, empty]), 2)
+    assert is_whole.tolist() == [True, False, False]
+    np.testing.assert_allclose(cuts, [0, (4 * 3 + 12) / 1600, 0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cceclust.training.choosing import choose, standard_error
+from cceclust.training.choosing import choose, even_rival, standard_error
 
 LABELS = np.array([[0, 0, 1, 1] * 25, [0, 1, 1, 1] * 25, [0, 0, 1, 1] * 25, [0, 1, 0, 1] * 25])
 CUTS = np.full(4, 0.1)
@@ -74,3 +74,21 @@ def test_the_floor_is_only_a_floor():
     labels = np.repeat(np.array([[0, 1], [0, 1], [1, 1]]), 50_000, axis=1)
     modularities, on_graph = np.array([0.30, 0.25, 0.20]), np.array([0.30, 0.25, 0.90])
     assert choose(labels, modularities, CUTS[:3], 2, floor=2, on_graph=on_graph) == 0
+
+
+def test_what_leaves_a_cluster_out_gives_way_to_what_is_whole_and_hardly_worse():
+    error, is_whole = standard_error(0.5, 100), np.array([False, True, False, False])
+    for below, taken in ((1.9, 1), (2.1, 0)):
+        modularities = np.array([0.5, 0.5 - below * error, 0.3, 0.3])
+        assert choose(LABELS, modularities, CUTS, 2, is_whole=is_whole) == taken
+    # Where none is whole, all count; and K-means is kept as ever.
+    assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.3]), CUTS, 2, is_whole=np.zeros(4, bool)) == 0
+    assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.49]), CUTS, 2, is_whole=is_whole, floor=3) == 3
+
+
+def test_a_rival_of_equal_size_is_named_only_if_it_is_hardly_worse():
+    uneven = np.repeat([0, 1], [20, 80])
+    labels, error = np.stack([LABELS[0], uneven, LABELS[3]]), standard_error(0.5, 100)
+    assert even_rival(labels, np.array([0.5 - 1.9 * error, 0.5, 0.1]), 2, chosen=1) == 0
+    assert even_rival(labels, np.array([0.5 - 2.1 * error, 0.5, 0.1]), 2, chosen=1) is None
+    assert even_rival(labels, np.array([0.5, 0.5, 0.5]), 2, chosen=0) is None
