@@ -139,15 +139,17 @@ CLEARLY_FEWER = 0.5
 MOST_COPIES = 0.5
 # A cluster with less than this part of an equal share of the rows counts as missing, unless its rows have less than
 # the second part of their neighbours outside of it. Candidates that miss one do not count if one that has all is worse
-# by less than so many standard errors; so many also decide whether clusters of equal size are named as a rival.
+# by less than so many standard errors.
 LEAST_SHARE, MOSTLY_OUTSIDE, RIVAL_ERRORS = 0.05, 0.5, 2.0
+# Clusters of equal size are named as a rival within these errors, and this part of the chosen ones' modularity.
+RIVAL_PART = 0.03
 # Candidates within this many standard errors of the best are hardly told apart from it. Of these, the modularity with
 # so many of the nearest neighbours decides, and sizes that lack this part of the entropy of equal sizes count like one
 # standard error,
 TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 # unless the best lacks more than this, and none of the others is even. Then sizes differ, and of those within so many
 # standard errors the one that separates the fewest neighbours is taken.
-CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.02, 1.25
+CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
 # rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10

@@ -501,7 +501,9 @@ def choose_head(
         mean_pairwise_ari(codes, settings.n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
         max((index for number, index in enumerate(agreeing) if number != best), default=None),
-        even_rival(labels, modularities, settings.n_clusters, best) if settings.has_free_prior else None,
+        even_rival(labels, modularities, settings.n_clusters, best)
+        if partitions is not None and best != floor
+        else None,
         lift,
     )
 

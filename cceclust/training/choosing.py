@@ -132,7 +132,7 @@ def even_rival(
     --------
     >>> import numpy as np
     >>> labels = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1]])
-    >>> even_rival(labels, np.array([0.40, 0.45]), 2, chosen=1), even_rival(labels, np.array([0.40, 0.45]), 2, chosen=0)
+    >>> even_rival(labels, np.array([0.44, 0.45]), 2, chosen=1), even_rival(labels, np.array([0.44, 0.45]), 2, chosen=0)
     (0, None)
     """
     unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
@@ -140,8 +140,10 @@ def even_rival(
     if unevenness[chosen] <= choices.CLEARLY_UNEVEN or len(even) == 0:
         return None
     rival = int(even[np.argmax(modularities[even])])
-    error = standard_error(float(modularities[chosen]), labels.shape[1])
-    return rival if modularities[rival] >= modularities[chosen] - choices.RIVAL_ERRORS * error else None
+    score = float(modularities[chosen])
+    # Of few rows, nearly all is within the error.
+    allowed = min(choices.RIVAL_ERRORS * standard_error(score, labels.shape[1]), choices.RIVAL_PART * score)
+    return rival if modularities[rival] >= score - allowed else None
 
 
 def errors_below(best: float, scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:

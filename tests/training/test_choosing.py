@@ -88,7 +88,10 @@ def test_what_leaves_a_cluster_out_gives_way_to_what_is_whole_and_hardly_worse()
 
 def test_a_rival_of_equal_size_is_named_only_if_it_is_hardly_worse():
     uneven = np.repeat([0, 1], [20, 80])
-    labels, error = np.stack([LABELS[0], uneven, LABELS[3]]), standard_error(0.5, 100)
-    assert even_rival(labels, np.array([0.5 - 1.9 * error, 0.5, 0.1]), 2, chosen=1) == 0
-    assert even_rival(labels, np.array([0.5 - 2.1 * error, 0.5, 0.1]), 2, chosen=1) is None
+    labels = np.stack([LABELS[0], uneven, LABELS[3]])
+    # The part decides among few rows, and the error among many.
+    for repeats, below in ((1, 0.03 * 0.5), (100, 2 * standard_error(0.5, 10_000))):
+        many = np.tile(labels, repeats)
+        assert even_rival(many, np.array([0.5 - 0.95 * below, 0.5, 0.1]), 2, chosen=1) == 0
+        assert even_rival(many, np.array([0.5 - 1.05 * below, 0.5, 0.1]), 2, chosen=1) is None
     assert even_rival(labels, np.array([0.5, 0.5, 0.5]), 2, chosen=0) is None
