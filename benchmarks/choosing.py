@@ -2,8 +2,9 @@
 
 Every file given and a set of built-in data are clustered with their true number of classes. Hungarian accuracy is
 printed as mean ± standard deviation over the seeds. With ``--long-tail`` each file is also clustered after its class c
-was cut to 0.75^c of the largest. UMAP and Leiden need ``pip install umap-learn leidenalg igraph``; without them their
-columns are left out. Leiden finds the number of clusters itself.
+was cut to 0.75^c of the largest. "equal sizes" is this tool with ``prior=None``. UMAP and Leiden need
+``pip install umap-learn leidenalg igraph``; without them their columns are left out. Leiden finds the number of
+clusters itself.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def leiden(X: NDArray[Any], n_clusters: int, seed: int) -> NDArray[Any]:
 
 METHODS: dict[str, Callable[[NDArray[Any], int, int], NDArray[Any]]] = {
     "cceclust": lambda X, k, seed: CCEClusterer(k, random_state=seed).fit_predict(X),
+    "equal sizes": lambda X, k, seed: CCEClusterer(k, prior=None, random_state=seed).fit_predict(X),
     "K-means ×10": lambda X, k, seed: KMeans(k, n_init=10, random_state=seed).fit_predict(X),
     "GMM": lambda X, k, seed: GaussianMixture(
         k, covariance_type="full" if X.shape[1] <= 64 else "diag", n_init=3, reg_covar=1e-3, random_state=seed
@@ -112,12 +114,21 @@ def long_tail(X: NDArray[Any], y: NDArray[Any]) -> Labelled:
     return X[rows], y[rows]
 
 
+def some_rows(X: NDArray[Any], y: NDArray[Any], n_rows: int | None, seed: int) -> Labelled:
+    """Draw some of the rows, others for every seed; all without a number."""
+    if n_rows is None or n_rows >= len(X):
+        return X, y
+    rows = np.sort(np.random.default_rng(seed).choice(len(X), n_rows, replace=False))
+    return X[rows], y[rows]
+
+
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help="labelled feature files")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--long-tail", action="store_true", help="also cluster each file with classes of unequal size")
+    parser.add_argument("--rows", type=int, help="cluster so many random rows of each, drawn anew for every seed")
     parser.add_argument("--only-files", action="store_true", help="leave out the built-in data")
     parser.add_argument("--method", action="append", choices=list(METHODS), help="by default all that are installed")
     return parser.parse_args()
@@ -143,9 +154,13 @@ def main() -> None:
             with warnings.catch_warnings():
                 # What the methods warn of is part of what is compared.
                 warnings.simplefilter("ignore")
-                found = [clustering_accuracy(y, METHODS[method](X, n_clusters, seed)) for seed in range(options.seeds)]
+                found = []
+                for seed in range(options.seeds):
+                    rows, classes = some_rows(X, y, options.rows, seed)
+                    found.append(clustering_accuracy(classes, METHODS[method](rows, n_clusters, seed)))
             cells.append(mean_and_deviation(found))
-        print(f"| {name} ({X.shape[0]:,} × {X.shape[1]:,}, K = {n_clusters}) | " + " | ".join(cells) + " |", flush=True)
+        n_rows = min(len(X), options.rows or len(X))
+        print(f"| {name} ({n_rows:,} × {X.shape[1]:,}, K = {n_clusters}) | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -104,15 +104,18 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
         console.print(f"Restarts         {restarts_text(summary.loss, summary)}", soft_wrap=True)
     if summary.diagnostics.get("columns_scaled"):
         console.print(
-            "Columns          scaled one by one, as they are of very different size; --scale overall keeps them"
+            "Columns          scaled one by one, as they are of very different size; --scale overall keeps them",
+            soft_wrap=True,
         )
     if summary.diagnostics.get("directions_evened"):
         console.print(
-            "Directions       evened out, as the shorter ones have clusters, too; --scale overall keeps their lengths"
+            "Directions       evened out, so that short ones count as well; --scale overall keeps their lengths",
+            soft_wrap=True,
         )
     if summary.diagnostics.get("curved"):
         console.print(
-            "Borders          curved, as linear ones predict fewer unseen rows; --set curved=false keeps them straight"
+            "Borders          curved, as linear ones predict fewer unseen rows; --set curved=false keeps them straight",
+            soft_wrap=True,
         )
     trained = summary.diagnostics.get("trained_rows")
     if trained is not None and trained < summary.n_samples:

@@ -16,6 +16,7 @@ longer, nothing speaks for clusters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from cceclust.training.graph_partition import (
 from cceclust.training.neighbors import as_neighbors, nearest_neighbors, project, refuse_what_is_not_finite
 from cceclust.training.rows import Rows, in_memory
 from cceclust.training.spectrum import leading_axes
+from cceclust.validation import thread_count
 
 __all__ = ["Cloud", "JoinedParts", "KSearch", "intrinsic_dimension", "join_parts", "search_k", "search_rows"]
 
@@ -238,10 +240,8 @@ def search_k(
         unit_rows(twin) if by_angle else twin, n_neighbors=own.neighbors.shape[1], seed=seed, n_jobs=n_jobs
     )
     most = int(ks[-1])
-    judged = Judged.mean_of(
-        [judge(own, most, sample_weight, seed + number, n_jobs=n_jobs) for number in range(choices.SEARCHES)]
-    )
-    cloud, _ = clouds_beside(of_twin, most, sample_weight, seed, n_jobs=n_jobs)
+    judged = judge_several(own, most, sample_weight, seed, n_jobs=n_jobs)
+    cloud = Cloud.of_graphs(graphs_of_clouds(of_twin, sample_weight, seed), most, seed)
     paths_of_twin = BestPaths.of_graph(symmetric_graph(of_twin.neighbors, sample_weight), cloud, most, seed)
     scores, lengths, lengths_of_one = (
         values[ks - 1] for values in (judged.scores, judged.lengths, paths_of_twin.lengths)
@@ -310,9 +310,32 @@ class Judged:
         return cls(scores, saved, modularity, lengths, several[0].paths)
 
 
-def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None) -> Judged:
-    """Score all numbers of parts up to the largest."""
-    cloud, tried = clouds_beside(points, most, weights, seed, n_jobs=n_jobs)
+def judge_several(
+    points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None
+) -> Judged:
+    """Score all numbers of parts up to the largest, several times beside other clouds, and return the mean."""
+    # Not numbers from the seed on, which searches with the next seed would share.
+    seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=choices.SEARCHES + 1).tolist()
+    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+        # Each search measures borders in its own clouds, and chance in those of the next.
+        clouds = list(pool.map(lambda own: graphs_of_clouds(points, weights, own), seeds))
+        jobs = [
+            pool.submit(judge, points, measured, tried, own, most, weights)
+            for measured, tried, own in zip(clouds, clouds[1:], seeds, strict=False)
+        ]
+        return Judged.mean_of([job.result() for job in jobs])
+
+
+def judge(
+    points: Neighborhood,
+    measured: list[Graph],
+    tried: list[Graph],
+    seed: int,
+    most: int,
+    weights: NDArray[Any] | None,
+) -> Judged:
+    """Score all numbers of parts beside clouds whose borders are measured, and others that are divided alike."""
+    cloud = Cloud.of_graphs(measured, most, seed)
     paths = BestPaths.of_graph(symmetric_graph(points.neighbors, weights), cloud, most, seed)
     # Joining parts saves some pairs by chance, also where there is nothing to find.
     by_chance = np.max([BestPaths.of_graph(graph, cloud, most, seed).saved for graph in tried], axis=0)
@@ -321,16 +344,11 @@ def judge(points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: i
     return Judged(saved * choices.worth_of(np.arange(1, most + 1)), saved, paths.modularity, paths.lengths, paths)
 
 
-def clouds_beside(
-    points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None
-) -> tuple[Cloud, list[Graph]]:
-    """Return the borders of clouds with as many rows and dimensions as the points, and the graphs of further clouds."""
+def graphs_of_clouds(points: Neighborhood, weights: NDArray[Any] | None, seed: int) -> list[Graph]:
+    """Return the graphs of clouds with as many rows and dimensions as the points."""
     n_points, n_neighbors = points.neighbors.shape
-    measured, tried = (
-        [symmetric_graph(nearest(cloud, n_neighbors, n_jobs), weights) for cloud in clouds]
-        for clouds in (clouds_of(n_points, points.dimension, seed), clouds_of(n_points, points.dimension, seed + 1))
-    )
-    return Cloud.of_graphs(measured, most, seed), tried
+    clouds = clouds_of(n_points, points.dimension, seed)
+    return [symmetric_graph(nearest(cloud, n_neighbors, 1), weights) for cloud in clouds]
 
 
 def clouds_of(n_points: int, dimension: int, seed: int) -> list[NDArray[np.float64]]:

@@ -62,6 +62,26 @@ class TestOutput:
         assert re.search(r"Time +\d+\.\d s, \d+ epochs", out)
         assert "ACC 1.000   NMI 1.000   ARI 1.000   (labels were used for this line only)" in out
 
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--scale", "columns", "--set", "curved=false"], "Columns          scaled one by one"),
+            (["--scale", "directions", "--set", "curved=false"], "Directions       evened out"),
+            (["--scale", "overall", "--set", "curved=true"], "Borders          curved"),
+            (["--scale", "overall", "--set", "curved=false"], None),
+        ],
+    )
+    def test_the_summary_says_what_was_done_to_the_space(
+        self, small_features: Path, options: list[str], said: str | None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = np.random.default_rng(0).normal(size=(300, 4))
+        rows[:, :2] *= np.linalg.norm(rows, axis=1, keepdims=True)
+        np.save(small_features.with_suffix(".npy"), rows)
+        assert fit(small_features.with_suffix(".npy"), *options) == 0
+        words = re.findall(r"^(?:Columns|Directions|Borders) .*$", capsys.readouterr().out, re.MULTILINE)
+        assert len(words) == (said is not None)
+        assert said is None or words[0].startswith(said)
+
     def test_without_labels_nothing_is_said_of_them(
         self, tmp_path: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
