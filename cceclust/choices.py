@@ -136,13 +136,15 @@ FLOOR_ERRORS = 2.0
 # or where it separates at most this part of the pairs of neighbours that the best one does.
 CLEARLY_FEWER = 0.5
 # or where more than this part of the rows have only copies of themselves for neighbours, and the graph cannot judge.
-MOST_COPIES = 0.5
+# Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.
+MOST_COPIES, SAME_ROW = 0.5, 1e-5
 # A cluster with less than this part of an equal share of the rows counts as missing, unless its rows have less than
 # the second part of their neighbours outside of it. Candidates that miss one do not count if one that has all is worse
 # by less than so many standard errors.
-LEAST_SHARE, MOSTLY_OUTSIDE, RIVAL_ERRORS = 0.05, 0.5, 2.0
-# Clusters of equal size are named as a rival within these errors, and this part of the chosen ones' modularity.
-RIVAL_PART = 0.03
+LEAST_SHARE, MOSTLY_OUTSIDE, WHOLE_ERRORS = 0.05, 0.5, 2.0
+# Clusters of equal size are named as a rival if they are worse than the chosen ones by less than so many standard
+# errors, and by less than this part of their modularity: of few rows, nearly all is within the error.
+RIVAL_ERRORS, RIVAL_PART = 2.0, 0.03
 # Candidates within this many standard errors of the best are hardly told apart from it. Of these, the modularity with
 # so many of the nearest neighbours decides, and sizes that lack this part of the entropy of equal sizes count like one
 # standard error,
@@ -384,8 +386,8 @@ LEAST_ROWS_FOR_SEARCH = 20
 MOST_DIMENSIONS = 80
 # Clouds in which a dimension is measured, until one has that of the rows: the third changes it by one at most.
 CLOUDS_FOR_DIMENSION = 3
-# Searches, with other clouds and partitions, whose mean decides: a single one is off by one or two clusters, and the
-# mean of three still differed by one between seeds on half of the real sets.
+# Searches, with other clouds and partitions, whose median decides: a single one is off by one or two clusters, and
+# with three the choice still depended on the seed on half of the real sets.
 SEARCHES = 9
 # Clusters e times as many must save this part more, up to some number: within most classes there are kinds that save a
 # little, but of many clusters each holds so few rows that a further cost would join what is clearly apart.
@@ -453,22 +455,29 @@ ROWS_FOR_OUTLIERS = 1024
 # Principal directions are evened out, each divided by the root of its deviation, if on this many rows the graph falls
 # into parts whose modularity is lower by at most so many standard errors. Fewer rows than the second number say little.
 ROWS_TO_COMPARE_DIRECTIONS, LEAST_ROWS_TO_EVEN_OUT, AS_CLEAR_ERRORS = 3000, 1000, 0.5
-# It is not worth comparing where the longest would be shortened by less than this beside the shortest: the four tables
-# that gained were at about 2, and nothing changed below.
-LEAST_EVENING = 1.5
+# It is not worth comparing where the longest would be shortened by less than this beside the shortest that is not
+# rounding. More columns than the second number are not evened out, as the time grows with their cube.
+LEAST_EVENING, MOST_COLUMNS_TO_EVEN_OUT = 1.5, 1024
 
 
 def may_even_out(variances: NDArray[np.float64]) -> bool:
-    """Tell whether there are few directions, and of different length; variances are the largest first.
+    """Tell whether directions are few, also once they are evened out, and of different length.
+
+    Rows of more directions are compared by their angle, and evening would only bring out noise.
+
+    Parameters
+    ----------
+    variances : ndarray
+        Variances along the principal directions, the largest first.
 
     Examples
     --------
     >>> may_even_out(np.array([100.0, 9.0, 6.0])), may_even_out(np.array([3.0, 2.0, 1.0])), may_even_out(np.ones(50))
     (True, False, False)
     """
-    shortest = variances[variances > LEAST_DEVIATION**2 * variances[0]].min(initial=variances[0])
-    is_worth_it = variances[0] >= LEAST_EVENING**4 * shortest
-    return bool(directions_in(variances) < LEAST_DIRECTIONS_FOR_COSINE and is_worth_it)
+    kept = variances[variances > LEAST_DEVIATION**2 * variances[0]]
+    is_worth_it = len(kept) > 0 and bool(kept[0] >= LEAST_EVENING**4 * kept[-1])
+    return is_worth_it and directions_in(np.sqrt(kept)) < LEAST_DIRECTIONS_FOR_COSINE
 
 
 def needs_column_scaling(deviations: NDArray[np.float64]) -> bool:

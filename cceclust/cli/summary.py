@@ -104,12 +104,12 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
         console.print(f"Restarts         {restarts_text(summary.loss, summary)}", soft_wrap=True)
     if summary.diagnostics.get("columns_scaled"):
         console.print(
-            "Columns          scaled one by one, as they are of very different size; --scale overall keeps them",
+            "Columns          scaled one by one, so that none outweighs the others; --scale overall keeps them",
             soft_wrap=True,
         )
     if summary.diagnostics.get("directions_evened"):
         console.print(
-            "Directions       evened out, so that short ones count as well; --scale overall keeps their lengths",
+            "Directions       evened out, so that short ones count as well; --scale overall or columns keeps them",
             soft_wrap=True,
         )
     if summary.diagnostics.get("curved"):

@@ -84,8 +84,8 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
     scale : {"auto", "overall", "columns", "directions"}, default="auto"
         Whether each column is first divided by its own standard deviation, or each principal direction by the root of
         its own. "auto" divides columns where the largest deviation is more than 20 times the median one, as in tables
-        whose columns are in different units. It then divides directions where there are few (below 32, in at least
-        1,000 rows), if neighbours fall into groups that are as clear with all of them as with the long ones.
+        whose columns are in different units. It then divides directions if the graph of neighbours falls into parts as
+        clear as without: in dense rows of few directions, at least 1,000 of them, without given neighbours or a prior.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

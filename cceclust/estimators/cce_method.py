@@ -43,7 +43,7 @@ class CCEMethod(SoftmaxMethod):
         max_epochs: int | Literal["auto"] = "auto",
         tol: float = 1e-4,
         standardize: bool = True,
-        scale: Literal["auto", "overall", "columns"] = "auto",
+        scale: Literal["auto", "overall", "columns", "directions"] = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,

@@ -12,6 +12,7 @@ from cceclust.errors import InputError, MissingExtraError
 from cceclust.files.atomic import replacing
 from cceclust.files.models import Model
 from cceclust.files.reading import by_ending
+from cceclust.training.head import FARTHEST
 from cceclust.version import __version__
 
 __all__ = ["write_onnx"]
@@ -67,9 +68,12 @@ def as_onnx(model: Model) -> Any:
             "curve_weights": model.curves.weights.astype(dtype),
             "first_of_pair": first.astype(np.int64),
             "second_of_pair": second.astype(np.int64),
+            "least_place": np.array(-FARTHEST, dtype),
+            "most_place": np.array(FARTHEST, dtype),
         }
         nodes += [
-            helper.make_node("Gemm", ["features", "curve_axes", "curve_offsets"], ["places"], transB=1),
+            helper.make_node("Gemm", ["features", "curve_axes", "curve_offsets"], ["any_places"], transB=1),
+            helper.make_node("Clip", ["any_places", "least_place", "most_place"], ["places"]),
             helper.make_node("Gather", ["places", "first_of_pair"], ["one"], axis=1),
             helper.make_node("Gather", ["places", "second_of_pair"], ["other"], axis=1),
             helper.make_node("Mul", ["one", "other"], ["products"]),

@@ -16,7 +16,8 @@ from cceclust.files.clusters import Clusters
 from cceclust.files.features import FeatureFile
 from cceclust.report.layout import lay_out
 from cceclust.training.candidates import directions_of, find_graph
-from cceclust.training.rows import in_memory
+from cceclust.training.directions import evened_rows
+from cceclust.training.rows import ArrayRows, in_memory
 
 __all__ = ["Placement", "place_rows"]
 
@@ -60,6 +61,8 @@ def place_rows(clusters: Clusters, features: FeatureFile) -> Placement | None:
     if clusters.diagnostics.get("columns_scaled") is True:
         deviations = np.std(matrix, axis=0, dtype=np.float64)
         matrix = matrix / np.where(deviations > 0, deviations, 1.0).astype(matrix.dtype)
+    if clusters.diagnostics.get("directions_evened") is True and matrix.shape[1] <= choices.MOST_COLUMNS_TO_EVEN_OUT:
+        matrix = evened_rows(ArrayRows(matrix), np.ones(len(matrix), matrix.dtype), is_certain=True)
     if neighbors is None:
         n_directions = directions_of(in_memory(matrix), np.ones(len(matrix), matrix.dtype))
         neighbors = find_graph(matrix, min(NEIGHBORS, len(matrix) - 1), n_directions, n_jobs=None)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cceclust import choices
 from cceclust.training.choosing import choose, even_rival
 from cceclust.training.curves import Lift, are_curved, curve_heads, find_lift
+from cceclust.training.directions import evened_rows
 from cceclust.training.graph_partition import (
     Graph,
     improved_labels,
@@ -28,6 +29,7 @@ from cceclust.training.label_heads import FitToLabels, fit_heads_to_labels, head
 from cceclust.training.logits import row_logits
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
+from cceclust.training.robustness import without_far_rows
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
 from cceclust.training.selection import adjusted_rand_index, mean_pairwise_ari
 from cceclust.training.settings import FitSettings
@@ -113,19 +115,28 @@ class Arena:
 
     @property
     def joins_copies(self) -> bool:
-        """Whether most rows are equal to all of their neighbours, so that the graph says nothing of other rows."""
-        matrix, farthest = self.space.rows.matrix, self.neighbors[:, -1]
-        # Most rows differ in the first column already, and the others need not be copied.
-        alike = np.flatnonzero(matrix[:, 0] == matrix[farthest, 0])
-        if len(alike) <= choices.MOST_COPIES * len(matrix):
-            return False
-        n_copies = int((matrix[alike] == matrix[farthest[alike]]).all(axis=1).sum())
-        return n_copies > choices.MOST_COPIES * len(matrix)
+        """Whether most rows have only copies of themselves for neighbours, so that the graph says nothing of others."""
+        matrix, numbers = self.space.rows.matrix, np.arange(len(self.neighbors))
+        tolerance = choices.SAME_ROW * self.space.standardization.scale
+        is_copy, has_other = np.ones(len(matrix), np.bool_), np.zeros(len(matrix), np.bool_)
+        # From the farthest on, which nearly always ends it: most rows differ in their first column already.
+        for others in self.neighbors.T[::-1]:
+            is_other = others != numbers
+            has_other |= is_other
+            compared = np.flatnonzero(is_copy & is_other)
+            compared = compared[np.abs(matrix[compared, 0] - matrix[others[compared], 0]) <= tolerance]
+            differs = np.ones(len(matrix), np.bool_)
+            differs[compared] = (np.abs(matrix[compared] - matrix[others[compared]]) > tolerance).any(axis=1)
+            is_copy &= ~(is_other & differs)
+            if is_copy.sum() <= choices.MOST_COPIES * len(matrix):
+                return False
+        return int((is_copy & has_other).sum()) > choices.MOST_COPIES * len(matrix)
 
-    def cuts(self, labels: NDArray[Any], n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def borders_of(self, labels: NDArray[Any], n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the part of pairs of neighbours that each of several labelings separates, and whether it is whole.
 
-        A labeling is whole if each cluster has a fair share of the rows, or rows whose neighbours are mostly its own.
+        A labeling is whole if each cluster has a fair share of the rows, whatever their weights, or rows whose
+        neighbours are mostly its own.
         """
         shares = self.sample_weight / self.sample_weight.sum(dtype=np.float64)
         least = choices.LEAST_SHARE * len(shares) / n_clusters
@@ -282,6 +293,8 @@ def modularity_of_rows(
 ) -> float:
     """Return the modularity of labels on the graph of the rows themselves, or of a fixed sample of very many.
 
+    As in a fit, rows far from all others take no part, and directions are evened out where that is as clear.
+
     Parameters
     ----------
     rows : Rows
@@ -293,11 +306,13 @@ def modularity_of_rows(
     n_jobs : int, optional
         Number of threads.
     """
+    sample_weight, _ = without_far_rows(rows, sample_weight, seed=0)
     kept = rows_to_judge(rows, sample_weight)
     if len(kept) < 2:
         # One row has no neighbours, and one cluster has a modularity of 0.
         return 0.0
-    sample = rows.take(kept).astype(rows.dtype)
+    taken = in_memory(rows.take(kept).astype(rows.dtype))
+    sample = evened_rows(taken, sample_weight[kept]) if isinstance(taken, ArrayRows) else taken.matrix
     directions = directions_of(in_memory(sample), sample_weight[kept])
     found = find_graph(sample, min(choices.JUDGE_NEIGHBORS, len(kept) - 1), directions, n_jobs=n_jobs)
     return float(neighbor_modularity(labels[kept], found, sample_weight[kept]))
@@ -476,7 +491,7 @@ def choose_head(
         wanted = np.concatenate([wanted, labels[-1:]])
         on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
     modularities = arena.modularities(labels)
-    cuts, is_whole = arena.cuts(labels, settings.n_clusters)
+    cuts, is_whole = arena.borders_of(labels, settings.n_clusters)
     if floor is not None and arena.joins_copies:
         best = floor
     else:

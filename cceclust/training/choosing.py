@@ -82,7 +82,7 @@ def choose(
     error = standard_error(best, labels.shape[1])
     is_floor = np.arange(len(labels)) == floor
     if is_whole is not None:
-        is_rival = is_whole & ~is_floor & (modularities >= best - choices.RIVAL_ERRORS * error)
+        is_rival = is_whole & ~is_floor & (modularities >= best - choices.WHOLE_ERRORS * error)
         if is_rival.any():
             modularities = np.where(is_rival | is_floor, modularities, -np.inf)
             best = float(modularities.max())
@@ -96,7 +96,7 @@ def choose(
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
     scores = np.where(is_floor, -np.inf, scores)
     below = errors_below(scores.max(), scores, error)
-    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
+    unevenness = unevenness_of(labels, n_clusters)
     is_near = below <= choices.TIE_ERRORS
     is_even = is_near & (unevenness <= choices.UNEVEN)
     if is_even.any() or unevenness[int(scores.argmax())] <= choices.CLEARLY_UNEVEN:
@@ -135,13 +135,12 @@ def even_rival(
     >>> even_rival(labels, np.array([0.44, 0.45]), 2, chosen=1), even_rival(labels, np.array([0.44, 0.45]), 2, chosen=0)
     (0, None)
     """
-    unevenness = np.array([1 - evenness(found, n_clusters) for found in labels])
+    unevenness = unevenness_of(labels, n_clusters)
     even = np.flatnonzero(unevenness <= choices.UNEVEN)
     if unevenness[chosen] <= choices.CLEARLY_UNEVEN or len(even) == 0:
         return None
     rival = int(even[np.argmax(modularities[even])])
     score = float(modularities[chosen])
-    # Of few rows, nearly all is within the error.
     allowed = min(choices.RIVAL_ERRORS * standard_error(score, labels.shape[1]), choices.RIVAL_PART * score)
     return rival if modularities[rival] >= score - allowed else None
 
@@ -149,6 +148,11 @@ def even_rival(
 def errors_below(best: float, scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
     """Return by how many standard errors scores are below the best; without an error, any difference is certain."""
     return (best - scores) / error if error > 0 else np.where(scores >= best, 0.0, np.inf)
+
+
+def unevenness_of(labels: NDArray[np.integer[Any]], n_clusters: int) -> NDArray[np.float64]:
+    """Return the part of the entropy of equal sizes that the sizes of each labeling lack."""
+    return np.array([1 - evenness(found, n_clusters) for found in labels])
 
 
 def evenness(labels: NDArray[np.integer[Any]], n_clusters: int) -> float:

@@ -14,18 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
-from cceclust.errors import InputError
 from cceclust.training.choosing import standard_error
 from cceclust.training.graph_partition import grown_parts, symmetric_graph
 from cceclust.training.modularity import neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.rows import ArrayRows
 from cceclust.training.space import TrainingSpace, project_block
-from cceclust.training.spectrum import sample_rows
-from cceclust.training.standardization import Standardization
+from cceclust.training.spectrum import measure_spectrum, sample_rows
+from cceclust.training.standardization import Standardization, measure
 from cceclust.validation import thread_count
 
-__all__ = ["are_as_clear", "even_out", "evening_map"]
+__all__ = ["are_as_clear", "even_out", "evened_rows", "evening_map"]
 
 
 def even_out(
@@ -55,8 +54,7 @@ def even_out(
         Whether the rows may be overwritten.
     """
     rows = space.rows
-    if not isinstance(rows, ArrayRows):
-        raise InputError("scale='directions' needs dense features; set scale='overall', or convert them")
+    assert isinstance(rows, ArrayRows)
     sample, weights = sample_rows(rows, sample_weight, seed, most=choices.ROWS_TO_COMPARE_DIRECTIONS)
     sample = (sample - space.standardization.mean) / space.standardization.scale
     sample -= weights @ sample
@@ -70,6 +68,16 @@ def even_out(
         matrix[where] = block
     done = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
     return TrainingSpace(ArrayRows(matrix), done, space.origin, axes if space.axes is None else axes @ space.axes)
+
+
+def evened_rows(rows: ArrayRows, sample_weight: NDArray[Any], *, is_certain: bool = False) -> NDArray[Any]:
+    """Return rows with their directions evened out if a fit would do so, or surely; else as they are."""
+    space = TrainingSpace.of_rows(rows, measure(rows, sample_weight, standardize=True))
+    spectrum = measure_spectrum(rows, space.standardization, sample_weight, seed=0)
+    is_narrow = rows.shape[1] <= choices.MOST_COLUMNS_TO_EVEN_OUT
+    if is_certain or (is_narrow and choices.may_even_out(spectrum.variances)):
+        return even_out(space, sample_weight, seed=0, n_jobs=None, is_certain=is_certain).rows.matrix
+    return rows.matrix
 
 
 def evening_map(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

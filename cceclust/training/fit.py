@@ -25,7 +25,6 @@ from cceclust.training.candidates import (
 )
 from cceclust.training.curves import Lift
 from cceclust.training.diagnosis import STILL_FALLING, Prediction, find_problems, predict_rows
-from cceclust.training.directions import even_out
 from cceclust.training.engine import TrainedHeads, TrainingPlan, train
 from cceclust.training.gathering import Gathered, gather
 from cceclust.training.head import Curves, Head
@@ -36,7 +35,7 @@ from cceclust.training.neighbors import as_neighbors
 from cceclust.training.objectives import Objective
 from cceclust.training.progress import OnProgress, Progress, silent
 from cceclust.training.robustness import distances_from_the_middle, outlier_scores
-from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows
+from cceclust.training.rows import ArrayRows, Rows, SparseRows
 from cceclust.training.selection import Evaluation, evaluate
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace
@@ -134,8 +133,6 @@ class Prepared:
         How many of them share pseudo-labels in training.
     arena : Arena or None
         Where candidates are judged.
-    is_evened : bool
-        Whether principal directions were evened out.
     """
 
     space: TrainingSpace
@@ -143,7 +140,6 @@ class Prepared:
     neighbors: NDArray[np.intp] | None
     n_companions: int
     arena: Arena | None
-    is_evened: bool
 
 
 def fit_heads(
@@ -201,7 +197,6 @@ def fit_heads(
             gathered.weights,
             neighbors,
             is_judged=is_judged,
-            owns_rows=isinstance(rows, DistantRows),
             seed=seed,
             on_progress=on_progress,
         )
@@ -249,7 +244,7 @@ def fit_heads(
             weights, biases = choice.weights, choice.biases
             best = choice.best if choice.best < len(plans) else best
         lift = None if choice is None else choice.lift
-        head = finite_head(prepared.space, gathered.columns, weights, biases, lift)
+        head = finite_head(gathered, weights, biases, lift)
         prediction = predict_rows(
             head,
             rows,
@@ -298,7 +293,7 @@ def fit_heads(
         standardization=gathered.space.origin,
         prediction=prediction,
         columns=gathered.columns,
-        directions_evened=prepared.is_evened,
+        directions_evened=gathered.is_evened,
         outlier_scores=(
             score_outliers(prepared, gathered.weights, settings, prediction) if gathered.has_all_rows else None
         ),
@@ -387,27 +382,18 @@ def prepare(
     neighbors: Any,
     *,
     is_judged: bool,
-    owns_rows: bool,
     seed: int,
     on_progress: OnProgress,
 ) -> Prepared:
-    """Find out how the rows vary and which are neighbours; rows that the fit owns may be overwritten."""
+    """Find out how the rows vary and which are neighbours."""
     spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
-    # Neighbours that are given were found among the rows as they are.
-    is_open = settings.scale == "auto" and is_judged and neighbors is None and isinstance(space.rows, ArrayRows)
-    is_evened = settings.scale == "directions"
-    if is_evened or (is_open and choices.may_even_out(spectrum.variances)):
-        options: dict[str, Any] = {"seed": seed, "n_jobs": settings.n_jobs}
-        evened = even_out(space, sample_weight, is_certain=is_evened, in_place=owns_rows, **options)
-        is_evened = evened is not space
-        space, spectrum = evened, measure_spectrum(evened.rows, evened.standardization, sample_weight, seed=seed)
     found, n_companions = find_neighbors(
         space.rows, spectrum, settings, neighbors, sample_weight, is_judged=is_judged, on_progress=on_progress
     )
     arena = None
     if is_judged:
         arena = find_arena(space, sample_weight, spectrum, settings, found, seed=seed)
-    return Prepared(space, spectrum, found, n_companions, arena, is_evened)
+    return Prepared(space, spectrum, found, n_companions, arena)
 
 
 def find_neighbors(
@@ -659,19 +645,13 @@ def refuse_growing_weights(learning_rate: float, weight_decay: float | NDArray[n
         )
 
 
-def finite_head(
-    space: TrainingSpace,
-    columns: NDArray[np.float64] | None,
-    weights: NDArray[Any],
-    biases: NDArray[Any],
-    lift: Lift | None,
-) -> Head:
+def finite_head(gathered: Gathered, weights: NDArray[Any], biases: NDArray[Any], lift: Lift | None) -> Head:
     """Return a head for raw features, or say that their scale leaves no room for one."""
-    curves = None
+    space, curves = gathered.space, None
 
     def raw(rows_of_weights: NDArray[Any], added: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         coef, intercept = space.raw_heads(rows_of_weights, added)
-        return coef if columns is None else (coef / columns).astype(coef.dtype), intercept
+        return coef if gathered.columns is None else (coef / gathered.columns).astype(coef.dtype), intercept
 
     with np.errstate(over="ignore", invalid="ignore"):
         if lift is not None:

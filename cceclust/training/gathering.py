@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.errors import InputError
+from cceclust.training.directions import even_out
 from cceclust.training.k_search import KSearch, search_rows
 from cceclust.training.neighbors import as_neighbors
 from cceclust.training.progress import OnProgress, Progress, counting_rows, silent
@@ -26,7 +27,7 @@ from cceclust.training.robustness import (
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows
 from cceclust.training.settings import FitSettings
 from cceclust.training.space import TrainingSpace, component_count, find_axes, training_space
-from cceclust.training.spectrum import sample_rows
+from cceclust.training.spectrum import measure_spectrum, sample_rows
 from cceclust.training.standardization import (
     Standardization,
     block_moments,
@@ -54,6 +55,8 @@ class Gathered:
         Number of such rows.
     columns : ndarray of shape (n_features,) or None
         What each column was divided by first, if columns were scaled one by one.
+    is_evened : bool
+        Whether principal directions were evened out.
     search : KSearch or None
         How the number of clusters was chosen; None if it was given.
     """
@@ -63,6 +66,7 @@ class Gathered:
     sample_weight: NDArray[Any]
     n_far: int
     columns: NDArray[np.float64] | None
+    is_evened: bool
     search: KSearch | None
 
     @property
@@ -106,6 +110,13 @@ def gather(
     on_progress : callable, optional
         Called with a :class:`~cceclust.training.progress.Progress` from time to time.
     """
+    if settings.scale == "directions" and isinstance(rows, SparseRows):
+        raise InputError("scale='directions' needs dense features; set scale='overall', or convert them")
+    if settings.scale == "directions" and rows.shape[1] > choices.MOST_COLUMNS_TO_EVEN_OUT:
+        raise InputError(
+            f"scale='directions' is for at most {choices.MOST_COLUMNS_TO_EVEN_OUT} features, got {rows.shape[1]}; "
+            "set scale='overall'"
+        )
     options: dict[str, Any] = {"neighbors": neighbors, "labelled": labelled, "seed": seed, "on_progress": on_progress}
     if isinstance(rows, ArrayRows | SparseRows):
         return gather_in_memory(rows, settings, sample_weight, **options)
@@ -134,18 +145,48 @@ def gather_in_memory(
     if columns is not None:
         rows = scaled_columns(rows, columns)
         standardization = measure(rows, sample_weight, standardize=True, n_threads=n_threads)
-    search = search_candidates(rows, settings, sample_weight, neighbors, seed, on_progress)
-    space = training_space(
-        rows,
-        standardization,
-        sample_weight,
-        settings.n_components,
-        settings.n_clusters if search is None else search.chosen,
-        is_centred=settings.standardize,
-        seed=seed,
-        n_threads=settings.n_threads,
-    )
-    return Gathered(space, slice(None), sample_weight, n_far, columns, search)
+    # Neighbours that are given were found among the rows as they are, and labels decide by their loss.
+    is_open = neighbors is None and labelled is None
+    space = plain = TrainingSpace.of_rows(rows, standardization)
+    if settings.n_components in ("auto", 0):
+        space = evened_space(plain, settings, sample_weight, is_open=is_open, in_place=columns is not None, seed=seed)
+    search = search_candidates(space.rows, settings, sample_weight, neighbors, seed, on_progress)
+    if space is plain:
+        space = plain = training_space(
+            rows,
+            standardization,
+            sample_weight,
+            settings.n_components,
+            settings.n_clusters if search is None else search.chosen,
+            is_centred=settings.standardize,
+            seed=seed,
+            n_threads=settings.n_threads,
+        )
+        if plain.axes is not None:
+            space = evened_space(plain, settings, sample_weight, is_open=is_open, in_place=True, seed=seed)
+    return Gathered(space, slice(None), sample_weight, n_far, columns, space is not plain, search)
+
+
+def evened_space(
+    space: TrainingSpace,
+    settings: FitSettings,
+    sample_weight: NDArray[Any],
+    *,
+    is_open: bool,
+    in_place: bool,
+    seed: int,
+) -> TrainingSpace:
+    """Return the space with its directions evened out if that is asked for, or left open and worthwhile."""
+    is_certain = settings.scale == "directions"
+    if not is_certain:
+        is_open &= settings.scale == "auto" and settings.standardize and settings.is_judged
+        is_open &= isinstance(space.rows, ArrayRows) and space.rows.shape[1] <= choices.MOST_COLUMNS_TO_EVEN_OUT
+        if not is_open:
+            return space
+        spectrum = measure_spectrum(space.rows, space.standardization, sample_weight, seed=seed)
+        if not choices.may_even_out(spectrum.variances):
+            return space
+    return even_out(space, sample_weight, seed=seed, n_jobs=settings.n_jobs, is_certain=is_certain, in_place=in_place)
 
 
 def gather_in_one_pass(
@@ -199,8 +240,11 @@ def gather_in_one_pass(
     if settings.standardize:
         shift = looked_at.centre.astype(np.float64)
         origin = standardization_of(near[0], near[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
-    space = looked_at.space_of(ArrayRows(matrix), origin)
-    gathered = Gathered(space, which, sample_weight, n_far, looked_at.columns, None)
+    plain = looked_at.space_of(ArrayRows(matrix), origin)
+    gathered = Gathered(plain, which, sample_weight, n_far, looked_at.columns, False, None)
+    is_open = neighbors is None and labelled is None
+    space = evened_space(plain, settings, gathered.weights, is_open=is_open, in_place=True, seed=seed)
+    gathered = replace(gathered, space=space, is_evened=space is not plain)
     search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed, on_progress)
     if search is not None:
         search = replace(search, rows=np.arange(rows.shape[0])[which][search.rows])

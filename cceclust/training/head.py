@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Curves", "Head", "products_of_pairs"]
+__all__ = ["FARTHEST", "Curves", "Head", "products_of_pairs"]
+
+FARTHEST = 1e4
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Curves:
     """The quadratic part of a head.
 
     With t = x · axesᵀ + offsets, it adds the weighted sum of all products t_i t_j, i ≤ j, to the logit of each cluster.
+    Of the rows that were fitted, t has a variance of 1; it is held to ±10⁴, so that squares of absurd rows stay finite.
 
     Attributes
     ----------
@@ -33,7 +36,8 @@ class Curves:
 
     def logits(self, block: Any) -> NDArray[Any]:
         """Return what is added to the logits of a block of rows."""
-        return np.asarray(products_of_pairs(np.asarray(block @ self.axes.T) + self.offsets) @ self.weights.T)
+        places = np.clip(np.asarray(block @ self.axes.T) + self.offsets, -FARTHEST, FARTHEST)
+        return np.asarray(products_of_pairs(places) @ self.weights.T)
 
 
 @dataclass(frozen=True)

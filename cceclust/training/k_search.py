@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
@@ -241,12 +242,14 @@ def search_k(
     )
     most = int(ks[-1])
     judged = judge_several(own, most, sample_weight, seed, n_jobs=n_jobs)
-    cloud = Cloud.of_graphs(graphs_of_clouds(of_twin, sample_weight, seed), most, seed)
+    cloud = Cloud.of_graphs(graphs_of_clouds(of_twin, of_twin.dimension, sample_weight, seed), most, seed)
     paths_of_twin = BestPaths.of_graph(symmetric_graph(of_twin.neighbors, sample_weight), cloud, most, seed)
     scores, lengths, lengths_of_one = (
         values[ks - 1] for values in (judged.scores, judged.lengths, paths_of_twin.lengths)
     )
-    best = int(scores.argmax())
+    # Where scores hardly differ over a range, the middle of what each search would choose varies less than the highest.
+    votes = np.sort(judged.of_each[:, ks - 1].argmax(axis=1))
+    best = int(votes[len(votes) // 2])
     is_shorter = lengths[best] < choices.MOST_OF_ONE * lengths_of_one[best]
     # In few dimensions a cloud has short borders as well; but clusters without any are clusters.
     is_enough = scores[best] > choices.LEAST_SAVED or lengths[best] < choices.HARDLY_A_BORDER
@@ -283,7 +286,7 @@ class Neighborhood(NamedTuple):
     """Neighbours of points, and the dimension of clouds to compare them with."""
 
     neighbors: NDArray[np.int32]
-    dimension: int
+    dimension: float
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,8 @@ class Judged:
     modularity: NDArray[np.float64]
     lengths: NDArray[np.float64]
     paths: BestPaths
+    # The scores of each of several searches, of which these are the means.
+    of_each: NDArray[np.float64]
 
     def labels_of(self, n_parts: int) -> NDArray[np.int32]:
         """Return the best partition into this many parts."""
@@ -307,18 +312,22 @@ class Judged:
             np.mean([getattr(judged, name) for judged in several], axis=0)
             for name in ("scores", "saved", "modularity", "lengths")
         )
-        return cls(scores, saved, modularity, lengths, several[0].paths)
+        of_each = np.concatenate([judged.of_each for judged in several])
+        return cls(scores, saved, modularity, lengths, several[0].paths, of_each)
 
 
 def judge_several(
     points: Neighborhood, most: int, weights: NDArray[Any] | None, seed: int, *, n_jobs: int | None
 ) -> Judged:
-    """Score all numbers of parts up to the largest, several times beside other clouds, and return the mean."""
+    """Score all numbers of parts up to the largest, several times beside other clouds."""
     # Not numbers from the seed on, which searches with the next seed would share.
     seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=choices.SEARCHES + 1).tolist()
-    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+    # Limited here, as several threads that set and restore a limit would leave another one behind.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(thread_count(n_jobs)) as pool:
         # Each search measures borders in its own clouds, and chance in those of the next.
-        clouds = list(pool.map(lambda own: graphs_of_clouds(points, weights, own), seeds))
+        # Of a dimension between two whole numbers, some have one and some the other.
+        dimensions = points.dimension + np.linspace(-0.5, 0.5, len(seeds))
+        clouds = list(pool.map(lambda d, own: graphs_of_clouds(points, d, weights, own), dimensions, seeds))
         jobs = [
             pool.submit(judge, points, measured, tried, own, most, weights)
             for measured, tried, own in zip(clouds, clouds[1:], seeds, strict=False)
@@ -341,13 +350,14 @@ def judge(
     by_chance = np.max([BestPaths.of_graph(graph, cloud, most, seed).saved for graph in tried], axis=0)
     saved = paths.saved - np.maximum(by_chance, 0.0)
     saved[0] = 0.0
-    return Judged(saved * choices.worth_of(np.arange(1, most + 1)), saved, paths.modularity, paths.lengths, paths)
+    scores = saved * choices.worth_of(np.arange(1, most + 1))
+    return Judged(scores, saved, paths.modularity, paths.lengths, paths, scores[None])
 
 
-def graphs_of_clouds(points: Neighborhood, weights: NDArray[Any] | None, seed: int) -> list[Graph]:
-    """Return the graphs of clouds with as many rows and dimensions as the points."""
+def graphs_of_clouds(points: Neighborhood, dimension: float, weights: NDArray[Any] | None, seed: int) -> list[Graph]:
+    """Return the graphs of clouds with as many rows and neighbours as the points, in about so many dimensions."""
     n_points, n_neighbors = points.neighbors.shape
-    clouds = clouds_of(n_points, points.dimension, seed)
+    clouds = clouds_of(n_points, between_dimensions(dimension), seed)
     return [symmetric_graph(nearest(cloud, n_neighbors, 1), weights) for cloud in clouds]
 
 
@@ -388,20 +398,20 @@ def measured_dimension(points: NDArray[np.float64], neighbors: NDArray[np.intege
     )
 
 
-def dimension_of_cloud(measured: float, n_points: int, n_neighbors: int, *, seed: int, n_jobs: int | None) -> int:
+def dimension_of_cloud(measured: float, n_points: int, n_neighbors: int, *, seed: int, n_jobs: int | None) -> float:
     """Return the dimension of a cloud of so many points in which the given dimension is measured.
 
     In many dimensions less is measured than there are, as neighbours of a sample are far: 18 of 23 in 3,000 points.
     """
     generator = np.random.default_rng(seed)
-    dimension = between_dimensions(measured)
+    estimate = measured
     for _ in range(choices.CLOUDS_FOR_DIMENSION):
+        dimension = between_dimensions(estimate)
         cloud = generator.normal(size=(n_points, dimension))
-        found = measured_dimension(cloud, nearest(cloud, n_neighbors, n_jobs))
-        last, dimension = dimension, between_dimensions(dimension * measured / found)
-        if dimension == last:
+        estimate = dimension * measured / measured_dimension(cloud, nearest(cloud, n_neighbors, n_jobs))
+        if between_dimensions(estimate) == dimension:
             break
-    return dimension
+    return min(estimate, choices.MOST_DIMENSIONS)
 
 
 def between_dimensions(dimension: float) -> int:

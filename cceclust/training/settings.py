@@ -64,6 +64,8 @@ class FitSettings:
         check_non_negative(self.neighbor_weight, "neighbor_weight")
         check_one_of(self.learning_rate_schedule, "learning_rate_schedule", ("cosine", "constant"))
         check_one_of(self.scale, "scale", ("auto", "overall", "columns", "directions"))
+        if self.scale in ("columns", "directions") and not self.standardize:
+            raise InputError(f"scale={self.scale!r} needs standardize=True")
         check_one_of(self.init, "init", ("auto", "random", "k-means", "graph"))
         if self.fairness is not None and self.fairness != "auto":
             check_non_negative(self.fairness, "fairness")

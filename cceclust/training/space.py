@@ -1,4 +1,4 @@
-"""What heads are trained on: the rows themselves, or their leading principal components."""
+"""What heads are trained on: the rows themselves, their leading principal components, or another linear map of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class TrainingSpace:
     origin : Standardization
         Applied to the original rows, before `axes` if there are any.
     axes : ndarray of shape (n_components, n_features) or None
-        The directions onto which the standardised original rows were projected.
+        What the standardised original rows were multiplied by: the directions onto which they were projected, or the
+        map that evened out their directions.
     """
 
     rows: ArrayRows | SparseRows

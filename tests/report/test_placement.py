@@ -76,6 +76,19 @@ def test_columns_are_scaled_as_in_the_fit(tmp_path):
     assert not np.array_equal(placed(tmp_path / "uneven.h5").neighbors, expected)
 
 
+def test_directions_are_evened_out_as_in_the_fit(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    write_features(tmp_path / "round.h5", matrix)
+    write_features(tmp_path / "long.h5", matrix * np.float32([6, 1, 1]))
+    evened = Clusters(np.zeros(60, int), diagnostics={"directions_evened": True})
+    expected = placed(tmp_path / "round.h5").neighbors
+
+    def shared(found):
+        return np.mean([len(set(one) & set(other)) for one, other in zip(found, expected, strict=True)])
+
+    assert shared(placed(tmp_path / "long.h5", evened).neighbors) > shared(placed(tmp_path / "long.h5").neighbors) + 1
+
+
 @pytest.mark.parametrize("matrix", [np.arange(30.0).reshape(-1, 1), np.ones((30, 4))])
 def test_one_column_and_equal_rows_can_be_placed(tmp_path, matrix):
     write_features(tmp_path / "x.h5", matrix)

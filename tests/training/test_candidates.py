@@ -175,6 +175,28 @@ def test_a_small_cluster_is_whole_if_it_keeps_to_itself() -> None:
     apart, torn, empty = np.zeros((3, 400), int)
     apart[:4] = 1
     torn[[0, 4, 8, 12]] = 1
-    cuts, is_whole = arena.cuts(np.stack([apart, torn, empty]), 2)
+    cuts, is_whole = arena.borders_of(np.stack([apart, torn, empty]), 2)
     assert is_whole.tolist() == [True, False, False]
     np.testing.assert_allclose(cuts, [0, (4 * 3 + 12) / 1600, 0])
+
+
+def copies(n_kinds: int) -> TrainingSpace:
+    matrix = np.repeat(np.random.default_rng(0).normal(size=(n_kinds, 3)), 120 // n_kinds, axis=0)
+    return TrainingSpace.of_rows(ArrayRows(matrix), Standardization(np.zeros(3), 1.0))
+
+
+@pytest.mark.parametrize(("n_kinds", "joins"), [(12, True), (120, False)])
+def test_a_graph_joins_copies_if_rows_are_equal_to_all_their_neighbours(n_kinds: int, joins: bool) -> None:
+    space = copies(n_kinds)
+    found = nearest_neighbors(space.rows.matrix, 5, metric="euclidean")
+    assert arena_of(space, np.ones(120), found).joins_copies is joins
+    rounded = space.rows.matrix + 1e-7 * np.random.default_rng(1).normal(size=(120, 3))
+    almost = TrainingSpace.of_rows(ArrayRows(rounded), space.standardization)
+    assert arena_of(almost, np.ones(120), found).joins_copies is joins
+
+
+def test_a_row_among_its_own_neighbours_is_no_copy() -> None:
+    own = np.repeat(np.arange(120)[:, None], 5, axis=1)
+    assert not arena_of(copies(120), np.ones(120), own).joins_copies
+    own[:, 0] = (own[:, 0] + 1) % 120
+    assert not arena_of(copies(120), np.ones(120), own).joins_copies

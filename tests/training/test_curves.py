@@ -151,3 +151,12 @@ def test_curved_heads_do_not_go_on_learning() -> None:
     model = CCEClusterer(10, random_state=0).fit(X)
     with pytest.raises(InputError, match="curved=False"):
         model.partial_fit(X)
+
+
+@pytest.mark.parametrize("size", [1e20, 3e37])
+def test_an_absurd_row_has_a_cluster_all_the_same(size: float) -> None:
+    X = np.concatenate([bent_digits()[0], np.full((1, 10), size, np.float32)])
+    model = CCEClusterer(10, random_state=0, curved=True).fit(X)
+    assert model.curves_ is not None
+    assert np.isfinite(model.probabilities_).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

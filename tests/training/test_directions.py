@@ -115,6 +115,43 @@ def test_neighbours_that_are_given_are_those_of_the_rows_as_they_are() -> None:
     assert not CCEClusterer(4, random_state=0).fit(hidden(), neighbors=neighbors).directions_evened_
 
 
+def test_the_score_knows_that_clusters_are_in_short_directions() -> None:
+    good, bad = (CCEClusterer(4, random_state=0, scale=scale).fit(hidden()) for scale in ("auto", "overall"))
+    assert good.score(hidden()) > bad.score(hidden()) + 0.1
+    assert good.score(hidden()) == pytest.approx(good.modularity_, abs=0.02)
+
+
+def test_the_number_of_clusters_is_searched_with_directions_evened_out() -> None:
+    model = CCEClusterer("auto", random_state=0).fit(hidden())
+    assert model.n_clusters_ == 4
+    assert model.directions_evened_
+
+
+def test_many_directions_are_left_alone_also_if_few_are_long() -> None:
+    # Evened out, they would be compared by angle.
+    assert not choices.may_even_out(np.repeat([100.0, 1.0], [25, 60]))
+    assert choices.may_even_out(np.repeat([100.0, 1.0], [5, 10]))
+    assert not choices.may_even_out(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "directions", "standardize": False}, "scale='directions' needs standardize=True"),
+        ({"scale": "columns", "standardize": False}, "scale='columns' needs standardize=True"),
+    ],
+)
+def test_features_that_are_to_be_left_alone_are_not_scaled(options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CCEClusterer(4, **options).fit(hidden())
+    assert not CCEClusterer(4, random_state=0, standardize=False).fit(hidden()).directions_evened_
+
+
+def test_very_many_columns_are_refused() -> None:
+    with pytest.raises(InputError, match="at most 1024 features, got 1025"):
+        CCEClusterer(2, scale="directions").fit(np.zeros((30, 1025)))
+
+
 def test_sparse_rows_are_refused() -> None:
     with pytest.raises(InputError, match="scale='directions' needs dense features"):
         CCEClusterer(4, random_state=0, scale="directions").fit(sparse.csr_array(hidden()))

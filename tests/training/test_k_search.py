@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_digits, make_blobs
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import InputError
@@ -25,6 +26,7 @@ from cceclust.training.k_search import (
     join_parts,
     measured_dimension,
     random_borders,
+    search_k,
     search_rows,
 )
 from cceclust.training.modularity import neighbor_modularity
@@ -251,3 +253,10 @@ class TestWords:
         assert 3 in search.levels
         coarse = search.labels[search.levels == 3][0]
         assert len(np.unique(coarse * 3 + np.arange(600) // 200)) == 3
+
+
+def test_a_search_leaves_the_threads_of_products_as_they_were() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    with threadpool_limits(2, user_api="blas"):
+        search_k(rows, range(2, 6), n_jobs=2)
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
