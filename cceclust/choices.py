@@ -399,7 +399,7 @@ HARDLY_A_BORDER = 0.05
 # borders of one cloud that reached such a score were 0.97 to 1.2 times as long as those of its twin; those of the real
 # sets it was chosen on at most 0.71 times.
 MOST_OF_ONE = 0.8
-# Numbers of clusters whose score is within this part of the best are called nearly as good; at most this many are
+# Numbers of clusters whose score is within this part of the best are called about as good; at most this many are
 # named.
 NEARLY_AS_GOOD = 0.02
 RUNNERS_UP_NAMED = 3

@@ -109,7 +109,7 @@ def sentences() -> list[str]:
         *advice,
         STILL_FALLING,
         NOTHING_SPEAKS_FOR_CLUSTERS,
-        "are nearly as good",
+        "are about as good",
         "may be worth a look as well",
     ]
     return [pattern for pattern in patterns if pattern] + [re.escape(text) for text in constants]

@@ -73,7 +73,8 @@ class SoftmaxClusterer(
 
         Without a `fit` before, the first call draws ``n_init`` heads and uses the mean and scale of its rows as those
         of all the data, so it should get a few hundred rows. The head with the lowest running loss is used to predict.
-        Training on pieces uses neither components nor neighbours.
+        Training on pieces uses neither components nor neighbours. Columns are scaled only if the `fit` before did so,
+        and directions stay as they are.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class KSearch:
 
     @property
     def runners_up(self) -> list[int]:
-        """Candidates that are nearly as good as the chosen one, the best first."""
+        """Candidates that are about as good as the chosen one, the best first."""
         if self.chosen == 1:
             return []
         order = np.argsort(-self.scores, kind="stable")
@@ -108,7 +108,7 @@ class KSearch:
         close = self.runners_up[: choices.RUNNERS_UP_NAMED]
         if close:
             listed = join_words([f"{k} ({score[k]:.3f})" for k in close])
-            text += f"; {listed} {'is' if len(close) == 1 else 'are'} nearly as good"
+            text += f"; {listed} {'is' if len(close) == 1 else 'are'} about as good"
         others = [int(k) for k in self.levels if k != self.chosen and k not in close]
         if others:
             text += f"; {join_words([f'{k} ({score[k]:.3f})' for k in others])} may be worth a look as well"

@@ -180,7 +180,7 @@ class TestOptions:
 
     def test_options_reach_the_estimator(self, small_features: Path) -> None:
         options = (
-            "--prior 0.5,0.25,0.25 --seed 5 --restarts 3 --scale columns --set fairness=3 --set weight_decay=0.1 "
+            "--prior 0.5,0.25,0.25 --seed 5 --restarts 3 --scale overall --set fairness=3 --set weight_decay=0.1 "
             "--set max_iter=7 --set n_neighbors=2 --set neighbor_weight=0.5 --set standardize=false "
             "--set batch_size=60 --set learning_rate=0.2 --set learning_rate_schedule=constant --set tol=0 "
             "--set max_epochs=12 --set n_jobs=2 --set n_components=4 --set init=k-means"
@@ -192,7 +192,7 @@ class TestOptions:
             "max_iter": 7, "n_neighbors": 2, "neighbor_weight": 0.5, "standardize": False, "batch_size": 60,
             "learning_rate": 0.2, "learning_rate_schedule": "constant", "tol": 0.0, "random_state": 5, "n_init": 3,
             "max_epochs": 12, "n_jobs": 2, "verbose": 0, "n_components": 4,
-            "init": "k-means", "graph_candidates": True, "curved": "auto", "scale": "columns",
+            "init": "k-means", "graph_candidates": True, "curved": "auto", "scale": "overall",
         }  # fmt: skip
         assert found == expected
 

@@ -237,7 +237,7 @@ def judged(scores: dict[int, float], chosen: int, levels: list[int]) -> KSearch:
 class TestWords:
     def test_plateaus_are_named(self) -> None:
         search = judged({9: 0.5, 10: 0.819, 11: 0.825}, 11, [11])
-        assert search.in_words() == "11 clusters (score 0.825); 10 (0.819) is nearly as good"
+        assert search.in_words() == "11 clusters (score 0.825); 10 (0.819) is about as good"
         assert search.runners_up == [10]
 
     def test_other_levels_are_named(self) -> None:
