@@ -133,7 +133,8 @@ LEAST_DEVIATION = 1e-4
 CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
-# or where it separates at most this part of the pairs of neighbours that the best one does.
+# unless the best one separates at most this part of the pairs of neighbours that K-means does. It is also kept where it
+# separates at most this part of those that the best one does,
 CLEARLY_FEWER = 0.5
 # or where more than this part of the rows have only copies of themselves for neighbours, and the graph cannot judge.
 # Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.

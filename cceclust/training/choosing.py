@@ -38,13 +38,13 @@ def choose(
     """Return which of several labelings to take.
 
     Labelings that leave a cluster empty, or nearly so, do not count if one that is whole is hardly worse. If the
-    plain one (`floor`) is within two standard errors of the best, it is that one. Otherwise it is one of those that
-    the judge can hardly tell from the best. Modularity would rather split a large cluster and join two small ones
-    than leave sizes unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes
-    differ in truth, and the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about
-    equal, and what counts is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which
-    are of the same class more often than others. The plain one is also taken if it separates at most half as many
-    neighbours as the best.
+    plain one (`floor`) is within two standard errors of the best, it is that one, unless the best separates at most
+    half as many neighbours. Otherwise it is one of those that the judge can hardly tell from the best. Modularity
+    would rather split a large cluster and join two small ones than leave sizes unequal. So if the best one is
+    clearly uneven all the same, and no even one is as good, sizes differ in truth, and the one that separates the
+    fewest neighbours is chosen. If not, sizes are taken to be about equal, and what counts is evenness and the
+    modularity among the nearest neighbours alone (`on_nearest`), which are of the same class more often than
+    others. The plain one is also taken if it separates at most half as many neighbours as the best.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -87,7 +87,10 @@ def choose(
             modularities = np.where(is_rival | is_floor, modularities, -np.inf)
             best = float(modularities.max())
     if floor is not None:
-        if modularities[floor] >= best - choices.FLOOR_ERRORS * error:
+        top = int(np.argmax(np.where(is_floor, -np.inf, modularities)))
+        doubt = choices.FLOOR_ERRORS * standard_error(float(cuts[floor]), labels.shape[1])
+        separates_fewer = cuts[top] <= min(choices.CLEARLY_FEWER * cuts[floor], cuts[floor] - doubt)
+        if modularities[floor] >= best - choices.FLOOR_ERRORS * error and not separates_fewer:
             return floor
         sizes = np.bincount(labels[floor], minlength=n_clusters)
         most = cuts[int(np.argmax(modularities))]

@@ -95,3 +95,12 @@ def test_a_rival_of_equal_size_is_named_only_if_it_is_hardly_worse():
         assert even_rival(many, np.array([0.5 - 0.95 * below, 0.5, 0.1]), 2, chosen=1) == 0
         assert even_rival(many, np.array([0.5 - 1.05 * below, 0.5, 0.1]), 2, chosen=1) is None
     assert even_rival(labels, np.array([0.5, 0.5, 0.5]), 2, chosen=0) is None
+
+
+def test_the_plain_one_is_not_kept_if_the_best_separates_far_fewer_neighbours():
+    labels = np.tile(LABELS[:3], 20)
+    modularities = np.array([0.66, 0.60, 0.655])
+    assert choose(labels, modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 0
+    assert choose(labels, modularities, np.array([0.011, 0.03, 0.02]), 2, floor=2) == 2
+    # Of few rows, even half as many may be chance.
+    assert choose(LABELS[:3], modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 2
