@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +21,30 @@ def blobs() -> NDArray[np.float32]:
     return (generator.normal(size=(900, 6)) + 6 * np.eye(4, 6)[groups]).astype(np.float32)
 
 
+def started(n_workers: int) -> Any:
+    """Start a cluster. Dask waits ten seconds for its own thread, which can be too few on a busy machine."""
+    from distributed import LocalCluster
+
+    options: dict[str, Any] = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": ":0"}
+    for _ in range(3):
+        with suppress(AssertionError):
+            return LocalCluster(n_workers=n_workers, **options)
+        with warnings.catch_warnings():
+            # What is left of it complains that it was not closed.
+            warnings.simplefilter("ignore")
+            gc.collect()
+    return LocalCluster(n_workers=n_workers, **options)
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
     """Return the address of a cluster of two worker processes."""
-    from distributed import LocalCluster
+    with started(2) as running:
+        yield running.scheduler_address
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0") as started:
-        yield started.scheduler_address
+
+@pytest.fixture
+def empty_cluster() -> Iterator[str]:
+    """Return the address of a scheduler without workers."""
+    with started(0) as running:
+        yield running.scheduler_address

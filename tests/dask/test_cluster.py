@@ -76,13 +76,8 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
             pass
 
 
-def test_a_scheduler_without_workers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from distributed import LocalCluster
-
+def test_a_scheduler_without_workers_is_named(empty_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "PATIENCE", 1)
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(ClusterError, match="has no workers; start some with: dask worker"),
-        connected(empty.scheduler_address),
-    ):
+    message = "has no workers; start some with: dask worker"
+    with pytest.raises(ClusterError, match=message), connected(empty_cluster):
         pass
