@@ -89,7 +89,8 @@ def choose(
     if floor is not None:
         top = int(np.argmax(np.where(is_floor, -np.inf, modularities)))
         doubt = choices.FLOOR_ERRORS * standard_error(float(cuts[floor]), labels.shape[1])
-        separates_fewer = cuts[top] <= min(choices.CLEARLY_FEWER * cuts[floor], cuts[floor] - doubt)
+        # Fewer, not as few: where clusters are apart, neither separates any.
+        separates_fewer = cuts[top] < min(choices.CLEARLY_FEWER * cuts[floor], cuts[floor] - doubt)
         if modularities[floor] >= best - choices.FLOOR_ERRORS * error and not separates_fewer:
             return floor
         sizes = np.bincount(labels[floor], minlength=n_clusters)

@@ -104,3 +104,4 @@ def test_the_plain_one_is_not_kept_if_the_best_separates_far_fewer_neighbours():
     assert choose(labels, modularities, np.array([0.011, 0.03, 0.02]), 2, floor=2) == 2
     # Of few rows, even half as many may be chance.
     assert choose(LABELS[:3], modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 2
+    assert choose(labels, modularities, np.zeros(3), 2, floor=2) == 2
