@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import distributed
 from dask.base import compute
 from dask.delayed import delayed
+from distributed.comm import connect
 from distributed.scheduler import KilledWorker
 
 from cceclust.errors import ClusterError
@@ -33,13 +35,13 @@ def connected(address: str) -> Iterator[None]:
         Where the scheduler is, such as ``tcp://10.0.0.1:8786``.
     """
     try:
-        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        asyncio.run(expect_answer(address))
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"there is no scheduler of Dask at {address!r}; expected an address such as tcp://10.0.0.1:8786, as "
             "`dask scheduler` prints it"
         ) from error
-    with client, client.as_current():
+    with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as client, client.as_current():
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
@@ -48,6 +50,16 @@ def connected(address: str) -> Iterator[None]:
             ) from error
         refuse_other_versions(client)
         yield
+
+
+async def expect_answer(address: str) -> None:
+    """Raise unless something answers at an address.
+
+    A client that waits in vain stays half open. If it is collected while another one starts, each waits for the
+    other until Dask gives up.
+    """
+    connection = await connect(address, timeout=PATIENCE)
+    await connection.close()
 
 
 def refuse_other_versions(client: Any) -> None:

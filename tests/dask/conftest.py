@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,18 +19,10 @@ def blobs() -> NDArray[np.float32]:
 
 
 def started(n_workers: int) -> Any:
-    """Start a cluster. Dask waits ten seconds for its own thread, which can be too few on a busy machine."""
+    """Start a cluster of worker processes."""
     from distributed import LocalCluster
 
-    options: dict[str, Any] = {"threads_per_worker": 1, "memory_limit": "1GB", "dashboard_address": ":0"}
-    for _ in range(3):
-        with suppress(AssertionError):
-            return LocalCluster(n_workers=n_workers, **options)
-        with warnings.catch_warnings():
-            # What is left of it complains that it was not closed.
-            warnings.simplefilter("ignore")
-            gc.collect()
-    return LocalCluster(n_workers=n_workers, **options)
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,9 +72,11 @@ def test_workers_with_another_version_are_refused(cluster: str, monkeypatch: pyt
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "PATIENCE", 1)
+    threads = set(threading.enumerate())
     for address in ("tcp://127.0.0.1:1", "no address"):
         with pytest.raises(ClusterError, match=f"there is no scheduler of Dask at {address!r}"), connected(address):
             pass
+    assert not [thread for thread in set(threading.enumerate()) - threads if thread.name == "IO loop"]
 
 
 def test_a_scheduler_without_workers_is_named(empty_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
