@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
-from cceclust.training.choosing import choose, even_rival
+from cceclust.training.choosing import are_whole, choose, even_rival
 from cceclust.training.curves import Lift, are_curved, curve_heads, find_lift
 from cceclust.training.directions import evened_rows
 from cceclust.training.graph_partition import (
@@ -27,7 +27,7 @@ from cceclust.training.head import Head
 from cceclust.training.heads import HeadStack
 from cceclust.training.label_heads import FitToLabels, fit_heads_to_labels, heads_around_means, widened
 from cceclust.training.logits import row_logits
-from cceclust.training.modularity import neighbor_modularity
+from cceclust.training.modularity import Links, links_of, neighbor_modularity
 from cceclust.training.neighbors import nearest_neighbors
 from cceclust.training.robustness import without_far_rows
 from cceclust.training.rows import ArrayRows, Rows, SparseRows, in_memory
@@ -109,9 +109,9 @@ class Arena:
     neighbors: NDArray[Any]
     graph: Graph
 
-    def modularities(self, labels: NDArray[Any], n_nearest: int | None = None) -> NDArray[np.float64]:
-        """Judge several labelings, by all neighbours or so many of the nearest."""
-        return np.atleast_1d(neighbor_modularity(labels, self.neighbors[:, :n_nearest], self.sample_weight))
+    def links_of(self, labels: NDArray[Any], n_nearest: int | None = None, *, n_clusters: int = 1) -> Links:
+        """Count the links of several labelings, to all neighbours or to so many of the nearest."""
+        return links_of(labels, self.neighbors[:, :n_nearest], self.sample_weight, n_clusters=n_clusters)
 
     @property
     def joins_copies(self) -> bool:
@@ -131,23 +131,6 @@ class Arena:
             if is_copy.sum() <= choices.MOST_COPIES * len(matrix):
                 return False
         return int((is_copy & has_other).sum()) > choices.MOST_COPIES * len(matrix)
-
-    def borders_of(self, labels: NDArray[Any], n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the part of pairs of neighbours that each of several labelings separates, and whether it is whole.
-
-        A labeling is whole if each cluster has a fair share of the rows, whatever their weights, or rows whose
-        neighbours are mostly its own.
-        """
-        shares = self.sample_weight / self.sample_weight.sum(dtype=np.float64)
-        least = choices.LEAST_SHARE * len(shares) / n_clusters
-        cuts, is_whole = np.empty(len(labels)), np.empty(len(labels), np.bool_)
-        for number, found in enumerate(labels):
-            outside = (found[self.neighbors] != found[:, None]).mean(axis=1)
-            cuts[number] = outside @ shares
-            sizes = np.bincount(found, minlength=n_clusters)
-            is_apart = np.bincount(found, outside, minlength=n_clusters) < choices.MOSTLY_OUTSIDE * sizes
-            is_whole[number] = np.all((sizes >= least) | is_apart)
-        return cuts, is_whole
 
 
 @dataclass(frozen=True)
@@ -419,7 +402,7 @@ def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -
     with ThreadPoolExecutor(n_threads) as pool:
         jobs = [pool.submit(way, arena.graph, n_clusters, seed=seed + number) for number, way in enumerate(ways)]
         found = np.stack([job.result() for job in jobs])
-    return found[np.argsort(-arena.modularities(found), kind="stable")]
+    return found[np.argsort(-arena.links_of(found).modularities, kind="stable")]
 
 
 def choose_head(
@@ -465,6 +448,7 @@ def choose_head(
         n_clusters = settings.n_clusters
         improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
         wanted = np.stack([*improved, *partitions])
+        on_graph = arena.links_of(wanted).modularities
         start = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
         fit = partial(
             fit_heads_to_labels,
@@ -479,7 +463,10 @@ def choose_head(
                 running.result()
             heads = fit(start, arena.space, wanted, arena.sample_weight)
             if settings.curved:
-                lift = lift_for(arena, wanted, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True)
+                best_on_graph = wanted[int(on_graph.argmax())]
+                lift = lift_for(
+                    arena, best_on_graph, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True
+                )
             if lift is not None:
                 heads = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
             plain = widened(running.result(), heads.weights.shape[1])
@@ -488,20 +475,22 @@ def choose_head(
         )
         names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
         labels, floor = labels_of(arena, weights, biases, lift, n_threads=settings.n_threads), len(names) - 1
-        wanted = np.concatenate([wanted, labels[-1:]])
-        on_graph, on_nearest = arena.modularities(wanted), arena.modularities(wanted, choices.NEAREST_TO_DECIDE)
-    modularities = arena.modularities(labels)
-    cuts, is_whole = arena.borders_of(labels, settings.n_clusters)
+        wanted = np.concatenate([wanted, labels[floor:]])
+        on_nearest = arena.links_of(wanted, choices.NEAREST_TO_DECIDE).modularities
+    links = arena.links_of(labels, n_clusters=settings.n_clusters)
+    modularities = links.modularities
+    if on_graph is not None:
+        on_graph = np.append(on_graph, modularities[floor])
     if floor is not None and arena.joins_copies:
         best = floor
     else:
         best = choose(
             labels,
             modularities,
-            cuts,
+            links.cuts,
             settings.n_clusters,
             floor=floor,
-            is_whole=is_whole,
+            is_whole=are_whole(labels, links),
             on_graph=on_graph,
             on_nearest=on_nearest,
         )
@@ -525,7 +514,7 @@ def choose_head(
 
 def lift_for(
     arena: Arena,
-    wanted: NDArray[np.integer[Any]],
+    labels: NDArray[np.integer[Any]],
     spectrum: Spectrum,
     n_clusters: int,
     fit: FitToLabels,
@@ -533,12 +522,11 @@ def lift_for(
     seed: int,
     is_certain: bool,
 ) -> Lift | None:
-    """Return the columns of curved heads if the clusters that are best on the graph have curved borders, or surely."""
+    """Return the columns of curved heads if clusters have curved borders, or surely."""
     lift = find_lift(arena.space, arena.sample_weight, seed=seed)
     if lift is None or is_certain:
         return lift
-    best = wanted[int(arena.modularities(wanted).argmax())]
-    curved = are_curved(lift, arena.space, best, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
+    curved = are_curved(lift, arena.space, labels, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
     return lift if curved else None
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust import choices
+from cceclust.training.modularity import Links
 
-__all__ = ["choose", "even_rival", "standard_error"]
+__all__ = ["are_whole", "choose", "even_rival", "standard_error"]
 
 
 def standard_error(modularity: float, n_samples: int) -> float:
@@ -109,6 +110,19 @@ def choose(
         return int(np.argmin(np.where(is_near, lacking, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
+
+
+def are_whole(labels: NDArray[np.integer[Any]], links: Links) -> NDArray[np.bool_]:
+    """Tell for each labeling whether it has as many clusters as are wanted.
+
+    A cluster counts if it has a fair share of the rows, whatever their weights, or rows whose neighbours are mostly
+    its own.
+    """
+    n_clusters = links.within.shape[1]
+    sizes = np.stack([np.bincount(found, minlength=n_clusters) for found in labels])
+    is_apart = links.leaving < choices.MOSTLY_OUTSIDE * (links.within + links.leaving)
+    is_fair = sizes >= choices.LEAST_SHARE * labels.shape[1] / n_clusters
+    return np.asarray((is_fair | is_apart).all(axis=1))
 
 
 def even_rival(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from cceclust.errors import InputError
 from cceclust.training.neighbors import as_neighbors
 from cceclust.validation import as_weights
 
-__all__ = ["neighbor_modularity"]
+__all__ = ["Links", "links_of", "neighbor_modularity"]
 
 
 def neighbor_modularity(
@@ -52,17 +53,59 @@ def neighbor_modularity(
     >>> neighbor_modularity([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]], graph)
     array([ 0.5, -0.5,  0. ])
     """
+    scores = links_of(labels, neighbors, sample_weight).modularities
+    return scores if np.ndim(labels) == 2 else float(scores[0])
+
+
+@dataclass(frozen=True)
+class Links:
+    """Shares of all links from rows to their neighbours, for several labelings of the rows.
+
+    Attributes
+    ----------
+    within : ndarray of shape (n_labelings, n_clusters)
+        From a row of each cluster to another of it.
+    leaving : ndarray of shape (n_labelings, n_clusters)
+        From a row of each cluster to one of another.
+    ends : ndarray of shape (n_labelings, n_clusters)
+        Share of the two ends of all links that are in each cluster.
+    """
+
+    within: NDArray[np.float64]
+    leaving: NDArray[np.float64]
+    ends: NDArray[np.float64]
+
+    @property
+    def modularities(self) -> NDArray[np.float64]:
+        """The modularity of each labeling."""
+        return np.asarray(self.within.sum(axis=1) - (self.ends**2).sum(axis=1))
+
+    @property
+    def cuts(self) -> NDArray[np.float64]:
+        """The share of links that each labeling cuts."""
+        return np.asarray(self.leaving.sum(axis=1))
+
+
+def links_of(
+    labels: ArrayLike, neighbors: ArrayLike | Any, sample_weight: ArrayLike | None = None, *, n_clusters: int = 1
+) -> Links:
+    """Count the links within and between clusters, in one pass for all labelings.
+
+    Parameters and weights are those of :func:`neighbor_modularity`; `n_clusters` may exceed the largest label.
+    """
     codes = checked_labels(labels)
     graph = as_neighbors(neighbors, codes.shape[-1])
-    stack = np.ascontiguousarray(np.atleast_2d(codes), np.int32)
     if sample_weight is None:
         weights = np.ones(graph.shape[0])
     else:
         # Scaled to a mean of 1, so that products of weights neither overflow nor underflow.
         weights = as_weights(sample_weight, graph.shape[0], np.dtype(np.float64)) * graph.shape[0]
-    scores = np.empty(len(stack))
-    judge(stack, int(stack.max()) + 1, graph, weights, scores)
-    return scores if codes.ndim == 2 else float(scores[0])
+    # The labels of one row side by side: each neighbour is looked up once for all labelings.
+    by_row = np.ascontiguousarray(np.atleast_2d(codes).T, np.int32)
+    shape = by_row.shape[1], max(n_clusters, int(codes.max()) + 1)
+    within, leaving, ends = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    total = add_links_by_cluster(by_row, graph, weights, within, leaving, ends)
+    return Links(within / total, leaving / total, ends / (2 * total))
 
 
 def checked_labels(labels: ArrayLike) -> NDArray[Any]:
@@ -81,41 +124,38 @@ def checked_labels(labels: ArrayLike) -> NDArray[Any]:
 
 
 @compiled(error_model="numpy")
-def judge(
-    stack: NDArray[np.int32],
-    n_clusters: int,
+def add_links_by_cluster(
+    labels: NDArray[np.int32],
     neighbors: NDArray[np.integer[Any]],
     weights: NDArray[np.float64],
-    scores: NDArray[np.float64],
-) -> None:
-    """Write the modularity of every row of labels into `scores` (OUT). Sums are exact without weights."""
-    n_samples, n_neighbors = neighbors.shape
-    strengths = np.zeros(n_samples)
+    within: NDArray[np.float64],
+    leaving: NDArray[np.float64],
+    ends: NDArray[np.float64],
+) -> float:
+    """Add up links by cluster (the last three, IN and OUT); return their sum. Sums are exact without weights.
+
+    `labels` has shape (n_rows, n_labelings).
+    """
+    n_rows, n_neighbors = neighbors.shape
+    n_labelings = labels.shape[1]
+    strengths, same = np.zeros(n_rows), np.empty(n_labelings)
     total = 0.0
-    for i in range(n_samples):
-        own = 0.0
-        for j in range(n_neighbors):
-            other = neighbors[i, j]
-            pair = weights[i] * weights[other]
-            own += pair
-            strengths[other] += pair
-        strengths[i] += own
-        total += own
-    margins = np.empty(n_clusters)
-    for s in range(stack.shape[0]):
-        labels = stack[s]
-        margins[:] = 0.0
-        within = 0.0
-        for i in range(n_samples):
-            label = labels[i]
-            margins[label] += strengths[i]
-            same = 0.0
-            for j in range(n_neighbors):
-                other = neighbors[i, j]
-                if labels[other] == label:
-                    same += weights[other]
-            within += weights[i] * same
-        expected = 0.0
-        for k in range(n_clusters):
-            expected += (margins[k] / (2 * total)) ** 2
-        scores[s] = within / total - expected
+    for i in range(n_rows):
+        own, around = labels[i], 0.0
+        same[:] = 0.0
+        for m in range(n_neighbors):
+            other = neighbors[i, m]
+            weight, theirs = weights[other], labels[other]
+            around += weight
+            strengths[other] += weights[i] * weight
+            for s in range(n_labelings):
+                same[s] += weight if theirs[s] == own[s] else 0.0
+        strengths[i] += weights[i] * around
+        total += weights[i] * around
+        for s in range(n_labelings):
+            within[s, own[s]] += weights[i] * same[s]
+            leaving[s, own[s]] += weights[i] * (around - same[s])
+    for i in range(n_rows):
+        for s in range(n_labelings):
+            ends[s, labels[i, s]] += strengths[i]
+    return total

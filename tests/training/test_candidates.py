@@ -168,18 +168,6 @@ def test_where_the_graph_joins_copies_of_rows_it_is_k_means(monkeypatch: pytest.
     assert CCEClusterer(10, random_state=0).fit(rows).chosen_ != "K-means"
 
 
-def test_a_small_cluster_is_whole_if_it_keeps_to_itself() -> None:
-    neighbors = np.repeat(np.arange(0, 400, 4), 4)[:, None] + np.array([0, 1, 2, 3])
-    space = TrainingSpace.of_rows(ArrayRows(np.zeros((400, 1))), Standardization(np.zeros(1), 1.0))
-    arena = arena_of(space, np.ones(400), neighbors)
-    apart, torn, empty = np.zeros((3, 400), int)
-    apart[:4] = 1
-    torn[[0, 4, 8, 12]] = 1
-    cuts, is_whole = arena.borders_of(np.stack([apart, torn, empty]), 2)
-    assert is_whole.tolist() == [True, False, False]
-    np.testing.assert_allclose(cuts, [0, (4 * 3 + 12) / 1600, 0])
-
-
 def copies(n_kinds: int) -> TrainingSpace:
     matrix = np.repeat(np.random.default_rng(0).normal(size=(n_kinds, 3)), 120 // n_kinds, axis=0)
     return TrainingSpace.of_rows(ArrayRows(matrix), Standardization(np.zeros(3), 1.0))

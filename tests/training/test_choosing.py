@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cceclust.training.choosing import choose, even_rival, standard_error
+from cceclust.training.choosing import are_whole, choose, even_rival, standard_error
+from cceclust.training.modularity import links_of
 
 LABELS = np.array([[0, 0, 1, 1] * 25, [0, 1, 1, 1] * 25, [0, 0, 1, 1] * 25, [0, 1, 0, 1] * 25])
 CUTS = np.full(4, 0.1)
@@ -105,3 +106,14 @@ def test_the_plain_one_is_not_kept_if_the_best_separates_far_fewer_neighbours():
     # Of few rows, even half as many may be chance.
     assert choose(LABELS[:3], modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 2
     assert choose(labels, modularities, np.zeros(3), 2, floor=2) == 2
+
+
+def test_a_small_cluster_is_whole_if_it_keeps_to_itself() -> None:
+    neighbors = np.repeat(np.arange(0, 400, 4), 4)[:, None] + np.array([0, 1, 2, 3])
+    labels = np.zeros((3, 400), int)
+    apart, torn, _ = labels
+    apart[:4] = 1
+    torn[[0, 4, 8, 12]] = 1
+    links = links_of(labels, neighbors, n_clusters=2)
+    assert are_whole(labels, links).tolist() == [True, False, False]
+    np.testing.assert_allclose(links.cuts, [0, (4 * 3 + 12) / 1600, 0])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from cceclust.errors import InputError
-from cceclust.training.modularity import neighbor_modularity
+from cceclust.training.modularity import links_of, neighbor_modularity
 
 
 def by_table(labels, neighbors, weights=None):
@@ -43,6 +43,24 @@ def test_it_is_the_trace_less_what_strangers_would_share(case):
         [by_table(row, neighbors, weights) for row in labels],
         atol=1e-12,
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_links_stay_in_a_cluster_or_leave_it(case):
+    labels, neighbors, weights = case
+    links = links_of(labels, neighbors, weights, n_clusters=6)
+    assert links.within.shape == links.leaving.shape == links.ends.shape == (len(labels), 6)
+    pairs = weights[:, None] * weights[neighbors]
+    for found, within, leaving, cut in zip(labels, links.within, links.leaving, links.cuts, strict=True):
+        is_same = found[neighbors] == found[:, None]
+        kept, cut_off = (
+            np.bincount(found, (pairs * some).sum(axis=1), 6) / pairs.sum() for some in (is_same, ~is_same)
+        )
+        np.testing.assert_allclose(within, kept, atol=1e-12)
+        np.testing.assert_allclose(leaving, cut_off, atol=1e-12)
+        assert cut == pytest.approx(cut_off.sum(), abs=1e-12)
+    np.testing.assert_allclose(links.ends.sum(axis=1), 1)
 
 
 def test_a_stack_gives_the_bits_of_each_labeling_alone():
