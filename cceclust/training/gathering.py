@@ -22,7 +22,6 @@ from cceclust.training.robustness import (
     distances_of,
     find_middle,
     scaled_columns,
-    without_far_rows,
 )
 from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows
 from cceclust.training.settings import FitSettings
@@ -137,9 +136,10 @@ def gather_in_memory(
     """Measure rows in memory, and project them if they are wide."""
     n_far, columns, n_threads = 0, None, settings.n_threads
     on_progress(Progress("Measuring rows"))
-    if settings.standardize and labelled is None:
-        sample_weight, n_far = without_far_rows(rows, sample_weight, seed=seed, n_threads=n_threads)
-    standardization = measure(rows, sample_weight, standardize=settings.standardize, n_threads=n_threads)
+    if settings.standardize and labelled is None and isinstance(rows, ArrayRows):
+        standardization, sample_weight, n_far = measure_near_rows(rows, sample_weight, seed=seed, n_threads=n_threads)
+    else:
+        standardization = measure(rows, sample_weight, standardize=settings.standardize, n_threads=n_threads)
     if standardization.deviations is not None:
         columns = columns_to_divide_by(standardization.deviations, settings.scale, is_dense=isinstance(rows, ArrayRows))
     if columns is not None:
@@ -165,6 +165,20 @@ def gather_in_memory(
         if plain.axes is not None:
             space = evened_space(plain, settings, sample_weight, is_open=is_open, in_place=True, seed=seed)
     return Gathered(space, slice(None), sample_weight, n_far, columns, space is not plain, search)
+
+
+def measure_near_rows(
+    rows: ArrayRows, sample_weight: NDArray[Any], *, seed: int, n_threads: int
+) -> tuple[Standardization, NDArray[Any], int]:
+    """Find mean and scale of all rows but those far away, in one pass; also return the weights without these rows."""
+    middle = find_middle(sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_MIDDLE)[0])
+    measured = partial(moments_of_block, middle=middle, shift=middle.point)
+    moments = Moments.of_none(rows.shape)
+    for where, part in rows.map_blocks(measured, sample_weight, n_threads=n_threads):
+        moments.add(where, part)
+    sums, sample_weight, n_far = moments.without_far_rows(rows, sample_weight)
+    total = sample_weight.sum(dtype=np.float64)
+    return standardization_of(sums[0], sums[1], middle.point, total, rows.dtype), sample_weight, n_far
 
 
 def evened_space(
@@ -219,27 +233,17 @@ def gather_in_one_pass(
     is_kept[which] = True
     n_columns = rows.shape[1] if looked_at.axes is None else len(looked_at.axes)
     matrix, filled = rows.room_for((int(is_kept.sum()), n_columns)), 0
-    near, far = np.zeros((2, rows.shape[1])), np.zeros((2, rows.shape[1]))
-    is_far = np.zeros(rows.shape[0], bool)
+    moments = Moments.of_none(rows.shape)
     parts = rows.map_blocks(digest, sample_weight, is_kept, n_threads=settings.n_threads)
     for where, part in counting_rows(parts, "Measuring rows", rows.shape[0], on_progress):
-        near += part.near
-        far += part.far
-        is_far[where] = part.is_far
+        moments.add(where, part.moments)
         matrix[filled : filled + len(part.kept)] = part.kept
         filled += len(part.kept)
-    # A far row has a weight of 0 among the near ones, but 0 times infinity is not finite either.
-    if not np.isfinite(near).all():
-        refuse_what_is_not_finite(rows)
-    n_far = int(is_far.sum()) if are_few(is_far) else 0
-    if n_far:
-        sample_weight = np.where(is_far, sample_weight.dtype.type(0), sample_weight)
-    else:
-        near += far
+    sums, sample_weight, n_far = moments.without_far_rows(rows, sample_weight)
     origin = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
     if settings.standardize:
         shift = looked_at.centre.astype(np.float64)
-        origin = standardization_of(near[0], near[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
+        origin = standardization_of(sums[0], sums[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
     plain = looked_at.space_of(ArrayRows(matrix), origin)
     gathered = Gathered(plain, which, sample_weight, n_far, looked_at.columns, False, None)
     is_open = neighbors is None and labelled is None
@@ -324,22 +328,89 @@ def look_at_sample(
 
 
 @dataclass(frozen=True)
-class Digest:
-    """What one pass takes from a block of rows.
+class Moments:
+    """Sums over rows around a point, those far away apart.
 
     Attributes
     ----------
     near, far : ndarray of shape (2, n_features)
-        Weighted sums and sums of squares of the rows around the centre: of most rows, and of those far away.
+        Weighted sums and sums of squares: of most rows, and of those far away.
     is_far : ndarray of shape (n_rows,)
         Which rows are far away.
-    kept : ndarray of shape (n_kept, n_components or n_features)
-        The rows to train on.
     """
 
     near: NDArray[np.float64]
     far: NDArray[np.float64]
     is_far: NDArray[np.bool_]
+
+    @classmethod
+    def of_none(cls, shape: tuple[int, int]) -> Moments:
+        """Return sums to which no row was added yet."""
+        return cls(np.zeros((2, shape[1])), np.zeros((2, shape[1])), np.zeros(shape[0], np.bool_))
+
+    def add(self, where: slice, part: Moments) -> None:
+        """Add the sums of a block of rows."""
+        self.near[...] += part.near
+        self.far[...] += part.far
+        self.is_far[where] = part.is_far
+
+    def without_far_rows(
+        self, rows: Rows, sample_weight: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[Any], int]:
+        """Return the sums that count, the weights with 0 for rows that do not, and the number of these rows.
+
+        Raises
+        ------
+        InputError
+            If a value is NaN or infinite, with the number of such rows and the first.
+        """
+        # A far row has a weight of 0 among the near ones, but 0 times infinity is not finite either.
+        if not np.isfinite(self.near).all():
+            refuse_what_is_not_finite(rows)
+        if not are_few(self.is_far):
+            return self.near + self.far, sample_weight, 0
+        return self.near, np.where(self.is_far, sample_weight.dtype.type(0), sample_weight), int(self.is_far.sum())
+
+
+# What is not finite is found by the sums.
+@np.errstate(over="ignore", invalid="ignore")
+def moments_of_block(
+    block: NDArray[Any],
+    weights: NDArray[Any],
+    *,
+    middle: Middle | None,
+    shift: NDArray[np.float64],
+    columns: NDArray[np.float64] | None = None,
+) -> Moments:
+    """Sum up a block of rows around `shift`, each column divided by a number of its own first if there are any.
+
+    Without a middle, no row is far away.
+    """
+    is_far = np.zeros(len(block), np.bool_)
+    if middle is not None:
+        is_far = (distances_of(block, middle=middle) > choices.FAR) & (weights > 0)
+    if columns is not None:
+        block = block * (1 / columns).astype(block.dtype)
+    near = np.stack(block_moments(block, np.where(is_far, weights.dtype.type(0), weights), shift=shift))
+    far = np.zeros_like(near)
+    if is_far.any():
+        far += np.stack(block_moments(block[is_far], weights[is_far], shift=shift))
+    return Moments(near, far, is_far)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What one pass takes from a block of rows.
+
+    Attributes
+    ----------
+    moments : Moments
+        Sums around the centre.
+    kept : ndarray of shape (n_kept, n_components or n_features)
+        The rows to train on.
+    """
+
+    moments: Moments
     kept: NDArray[Any]
 
 
@@ -349,20 +420,14 @@ def digest_block(
     block: NDArray[Any], weights: NDArray[Any], is_kept: NDArray[np.bool_], *, looked_at: Looked
 ) -> Digest:
     """Measure a block of rows, and project those that are kept."""
-    is_far = np.zeros(len(block), bool)
-    if looked_at.middle is not None:
-        is_far = (distances_of(block, middle=looked_at.middle) > choices.FAR) & (weights > 0)
-    if looked_at.columns is not None:
-        block = block * (1 / looked_at.columns).astype(block.dtype)
-    none, shift = weights.dtype.type(0), looked_at.centre.astype(np.float64)
-    near = np.stack(block_moments(block, np.where(is_far, none, weights), shift=shift))
-    far = np.zeros_like(near)
-    if is_far.any():
-        far += np.stack(block_moments(block[is_far], weights[is_far], shift=shift))
+    shift, columns = looked_at.centre.astype(np.float64), looked_at.columns
+    moments = moments_of_block(block, weights, middle=looked_at.middle, shift=shift, columns=columns)
     kept = block if is_kept.all() else block[is_kept]
+    if columns is not None:
+        kept = kept * (1 / columns).astype(block.dtype)
     if looked_at.axes is not None:
         kept = (kept - looked_at.centre) @ looked_at.axes.T
-    return Digest(near, far, is_far, kept)
+    return Digest(moments, kept)
 
 
 def search_candidates(

@@ -107,10 +107,12 @@ def row_distances(
 ) -> None:
     """Write the distance of each row from `middle`, divided by `scale` first, into `distances` (OUT)."""
     squares = np.empty(matrix.shape[1], np.float64)
+    # Its reciprocal must be finite.
+    inverse = 1 / max(scale, np.finfo(np.float64).tiny)
     for i in range(matrix.shape[0]):
         row = matrix[i]
         for j in range(row.shape[0]):
-            away = (np.float64(row[j]) - middle[j]) / scale
+            away = (np.float64(row[j]) - middle[j]) * inverse
             squares[j] = away * away
         distances[i] = np.sqrt(sum_in_pairs(squares))
 

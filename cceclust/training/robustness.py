@@ -81,7 +81,8 @@ class Middle:
 @np.errstate(over="ignore", invalid="ignore")
 def find_middle(sample: NDArray[np.float64]) -> Middle:
     """Return the middle of a sample of rows."""
-    point = np.median(sample, axis=0)
+    # Columns in the order of memory are several times faster.
+    point = np.median(np.ascontiguousarray(sample.T), axis=1)
     # Scaled by the largest value first, squares neither overflow nor vanish.
     largest = float(np.abs(sample - point).max()) or 1.0
     usual = float(np.median(np.linalg.norm((sample - point) / largest, axis=1)))

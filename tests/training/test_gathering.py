@@ -247,4 +247,4 @@ def test_what_runs_on_blocks_can_be_sent_elsewhere() -> None:
     sent = pickle.loads(pickle.dumps(function))
     here, there = (f(rows.matrix, weights, np.ones(900, bool)) for f in (function, sent))
     np.testing.assert_array_equal(here.kept, there.kept)
-    np.testing.assert_array_equal(here.near, there.near)
+    np.testing.assert_array_equal(here.moments.near, there.moments.near)
