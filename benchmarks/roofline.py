@@ -23,12 +23,12 @@ from cceclust import CCEClusterer, choices
 from cceclust.cli.bench.tables import plain_table
 from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
-from cceclust.training import candidates, fit, gathering, kmeans
+from cceclust.training import candidates, fit, gathering, kmeans, label_heads
 
 # The functions that are timed, by the module that calls them; what one of them spends in another is the other's. Those
 # marked are products of matrices, the solver of pseudo-labels, or the search for neighbours.
 PARTS: dict[str, tuple[tuple[tuple[Any, str], ...], bool]] = {
-    "measure": (((gathering, "without_far_rows"), (gathering, "measure")), False),
+    "measure": (((gathering, "measure_near_rows"),), False),
     "project": (((gathering, "training_space"),), True),
     "neighbours": (((candidates, "nearest_neighbors"),), True),
     "graph and its partitions": (((candidates, "symmetric_graph"), (fit, "partitions_of")), False),
@@ -39,6 +39,8 @@ PARTS: dict[str, tuple[tuple[tuple[Any, str], ...], bool]] = {
         True,
     ),
     "labels of candidates": (((candidates, "labels_of"),), True),
+    # A product with a matrix of ones and zeros, which says who is in which cluster.
+    "sums of rows by cluster": (((label_heads, "add_by_label"),), True),
     "distances of K-means": (((kmeans, "nearest_centres"), (kmeans, "squared_distances")), True),
     "K-means beside these": (((candidates, "kmeans_head"),), False),
     "predict": (((fit, "predict_rows"),), True),
@@ -93,7 +95,7 @@ def least_work(n_rows: int, n_features: int, n_clusters: int) -> dict[str, tuple
     n_candidates = n_heads + sum(choices.partition_counts(n_rows))
     refit_rows = choices.REFIT_STEPS * choices.REFIT_BATCH
     return {
-        "measure": (0, 2 * 4 * n_rows * n_features),
+        "measure": (0, 4 * n_rows * n_features),
         "project": (2 * n_rows * n_features * width, 4 * n_rows * (n_features + width)),
         # Each pair is compared once for both; cells add the centres that each row is compared with.
         "neighbours": (2 * n_rows * (choices.ROWS_COMPARED / 2 + n_rows / choices.ROWS_IN_CELL) * width, 0),

@@ -106,7 +106,10 @@ def move_centres(rows: Any, weights: NDArray[np.float64], centres: NDArray[Any])
         Mean squared distance of the rows to the nearest.
     """
     n_rows = rows.shape[0]
-    squares, parts, each = squared_lengths(rows), weights.astype(rows.dtype), np.arange(n_rows + 1)
+    squares = squared_lengths(rows)
+    # The weight of each row in the place of its centre; only these places change.
+    places = np.zeros(n_rows, np.int32)
+    members = sparse.csc_array((weights.astype(rows.dtype), places, np.arange(n_rows + 1)), (len(centres), n_rows))
     spread = float(squares @ weights - ((rows.T @ weights) ** 2).sum())
     labels, inertia = np.full(n_rows, -1), np.inf
     for _ in range(choices.MOST_ROUNDS):
@@ -116,10 +119,11 @@ def move_centres(rows: Any, weights: NDArray[np.float64], centres: NDArray[Any])
         if np.array_equal(labels, before):
             break
         masses = np.bincount(labels, weights, len(centres))
-        members = sparse.csc_array((parts, labels, each), (len(centres), n_rows))
+        members.indices[:] = labels
         moved = dense_rows(members @ rows) / np.where(masses > 0, masses, 1.0)[:, None].astype(rows.dtype)
-        empty = np.flatnonzero(masses == 0)
-        moved[empty] = dense_rows(rows[np.argsort(-away, kind="stable")[: len(empty)]])
+        if not masses.all():
+            empty = np.flatnonzero(masses == 0)
+            moved[empty] = dense_rows(rows[np.argsort(-away, kind="stable")[: len(empty)]])
         step, centres = float(((moved - centres) ** 2).sum()), moved
         if step <= choices.LEAST_MOVE * spread / rows.shape[1]:
             break
