@@ -68,8 +68,9 @@ SAME_CLUSTERS = 0.9
 EVALUATION_BYTES = 64 << 20
 # or where points times squared clusters, which the exact solver's time grows with, would exceed this.
 EVALUATION_WORK = 50_000_000
-# More rows than this change a mean loss by about a hundredth, and take longer than training.
-EVALUATION_ROWS = 5000
+# More rows than this change a mean loss by about a hundredth, and take longer than training; fewer than a batch of the
+# paper are never taken.
+EVALUATION_ROWS, LEAST_EVALUATION_ROWS = 5000, 250
 # They are read this many at a time.
 EVALUATION_PIECE = 4096
 # Pseudo-labels for this comparison are found once, to this part of the loss, so they may take longer than in training.
@@ -97,8 +98,8 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, False, 1.0),
     ("graph", 1.0, True, 0.3),
 )
-# With so many clusters, only heads that start from the graph are trained: of 300 clusters the others found fewer, and
-# training takes most of the time.
+# With so many clusters, one head is trained, from the graph: a batch has few rows of each cluster, so trained heads
+# leave some empty, and training takes most of the time. K-means starts from the graph, too.
 MANY_CLUSTERS = 100
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more. Graphs with more rows than this get one less of each kind, as partitions take long there.
@@ -134,15 +135,16 @@ CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
 # unless the best one separates at most this part of the pairs of neighbours that K-means does. It is also kept where it
-# separates at most this part of those that the best one does,
-CLEARLY_FEWER = 0.5
+# separates at most this part of those that the best one does, if its sizes have the second part of the entropy of equal
+# ones: with less, nearly all rows are in one cluster;
+CLEARLY_FEWER, HARDLY_DIVIDED = 0.5, 0.25
 # or where more than this part of the rows have only copies of themselves for neighbours, and the graph cannot judge.
 # Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.
 MOST_COPIES, SAME_ROW = 0.5, 1e-5
 # A cluster with less than this part of an equal share of the rows counts as missing, unless its rows have less than
-# the second part of their neighbours outside of it. Candidates that miss one do not count if one that has all is worse
-# by less than so many standard errors.
-LEAST_SHARE, MOSTLY_OUTSIDE, WHOLE_ERRORS = 0.05, 0.5, 2.0
+# the second part of their neighbours outside of it. Candidates that miss more than the third part of the clusters do
+# not count if one that does not is among them.
+LEAST_SHARE, MOSTLY_OUTSIDE, MOST_MISSING = 0.05, 0.5, 0.05
 # Clusters of equal size are named as a rival if they are worse than the chosen ones by less than so many standard
 # errors, and by less than this part of their modularity: of few rows, nearly all is within the error.
 RIVAL_ERRORS, RIVAL_PART = 2.0, 0.03
@@ -154,7 +156,7 @@ TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 # standard errors the one that separates the fewest neighbours is taken.
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
 # K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
-# rounds on all rows from the best start. With many clusters there are fewer starts, as each takes longer.
+# rounds on all rows from the best start. The more clusters, the fewer starts, as each takes longer.
 FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
 # Rows of a file, and sparse rows, are judged on a sample of this many rows, if it fits into this many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20

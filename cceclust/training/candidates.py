@@ -337,7 +337,7 @@ def plan_heads(
     plans = []
     mix = list(islice(cycle(choices.HEAD_MIX), settings.n_init))
     if settings.n_clusters >= choices.MANY_CLUSTERS and settings.init == "auto" and partition is not None:
-        mix = [kind for kind in mix if kind[0] == "graph"] or mix[:1]
+        mix = [kind for kind in mix if kind[0] == "graph"][:1] or mix[:1]
     for usual_start, fairness, own_prior, factor in mix:
         start: str = settings.init
         if start == "auto":
@@ -458,7 +458,7 @@ def choose_head(
         )
         # The two do not depend on each other, and each keeps one thread busy.
         with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(kmeans_head, arena, n_clusters, spectrum, seed=seed)
+            running = beside.submit(kmeans_head, arena, n_clusters, spectrum, partitions, seed=seed)
             if settings.n_threads == 1:
                 running.result()
             heads = fit(start, arena.space, wanted, arena.sample_weight)
@@ -547,8 +547,32 @@ def labels_of(
     return labels
 
 
-def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int) -> HeadStack:
-    """Return a head with K-means' own clusters: several starts on a sample of rows, then rounds on all rows."""
+def kmeans_head(
+    arena: Arena, n_clusters: int, spectrum: Spectrum, partitions: NDArray[np.int32], *, seed: int
+) -> HeadStack:
+    """Return a head with K-means' own clusters: rounds on all rows from the best start on a sample of them.
+
+    Many clusters start from the means of the graph's parts instead, all of them, and the judge decides: starts on a
+    sample would take longer than all rounds, and end in worse clusters.
+    """
+    if n_clusters < choices.MANY_CLUSTERS:
+        labels = labels_of(arena, *start_on_sample(arena, n_clusters, spectrum, seed).unstacked(), n_threads=1)
+    else:
+        labels = partitions
+    for _ in range(choices.FLOOR_ITERATIONS):
+        # The nearest mean of each row, and then the means of those that share one: one round of Lloyd's method.
+        heads = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
+        moved = labels_of(arena, *heads.unstacked(), n_threads=1)
+        if np.array_equal(moved, labels):
+            break
+        labels = moved
+    best = int(arena.links_of(labels).modularities.argmax())
+    weights, biases = heads.unstacked()
+    return HeadStack(1, weights[best], biases[best])
+
+
+def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int) -> HeadStack:
+    """Return a head around the centres of the best of several starts of K-means on a sample of rows."""
     n_features = arena.space.rows.shape[1]
     most = max(
         choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
@@ -558,13 +582,4 @@ def kmeans_head(arena: Arena, n_clusters: int, spectrum: Spectrum, *, seed: int)
     head, bias = head_around(
         *kmeans_centres(sample, weights, arena.space, n_clusters, n_init=n_init, seed=seed), spectrum
     )
-    heads = HeadStack(1, head.astype(dtype), bias.astype(dtype))
-    labels = labels_of(arena, *heads.unstacked(), n_threads=1)
-    for _ in range(choices.FLOOR_ITERATIONS):
-        # The nearest mean of each row, and then the means of those that share one: one round of Lloyd's method.
-        heads = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
-        moved = labels_of(arena, *heads.unstacked(), n_threads=1)
-        if np.array_equal(moved, labels):
-            break
-        labels = moved
-    return heads
+    return HeadStack(1, head.astype(dtype), bias.astype(dtype))

@@ -38,14 +38,15 @@ def choose(
 ) -> int:
     """Return which of several labelings to take.
 
-    Labelings that leave a cluster empty, or nearly so, do not count if one that is whole is hardly worse. If the
-    plain one (`floor`) is within two standard errors of the best, it is that one, unless the best separates at most
-    half as many neighbours. Otherwise it is one of those that the judge can hardly tell from the best. Modularity
-    would rather split a large cluster and join two small ones than leave sizes unequal. So if the best one is
-    clearly uneven all the same, and no even one is as good, sizes differ in truth, and the one that separates the
-    fewest neighbours is chosen. If not, sizes are taken to be about equal, and what counts is evenness and the
-    modularity among the nearest neighbours alone (`on_nearest`), which are of the same class more often than
-    others. The plain one is also taken if it separates at most half as many neighbours as the best.
+    Labelings that leave clusters out do not count if another one has all: they would often win, as modularity prefers
+    a number of clusters of its own. If the plain one (`floor`) is within two standard errors of the best, it is that
+    one, unless the best separates at most half as many neighbours. Otherwise it is one of those that the judge can
+    hardly tell from the best. Modularity would rather split a large cluster and join two small ones than leave sizes
+    unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes differ in truth, and
+    the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about equal, and what counts
+    is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which are of the same class more
+    often than others. The plain one is also taken if it separates at most half as many neighbours as the best, unless
+    nearly all rows are in one of its clusters.
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -83,7 +84,7 @@ def choose(
     error = standard_error(best, labels.shape[1])
     is_floor = np.arange(len(labels)) == floor
     if is_whole is not None:
-        is_rival = is_whole & ~is_floor & (modularities >= best - choices.WHOLE_ERRORS * error)
+        is_rival = is_whole & ~is_floor
         if is_rival.any():
             modularities = np.where(is_rival | is_floor, modularities, -np.inf)
             best = float(modularities.max())
@@ -95,8 +96,9 @@ def choose(
         if modularities[floor] >= best - choices.FLOOR_ERRORS * error and not separates_fewer:
             return floor
         sizes = np.bincount(labels[floor], minlength=n_clusters)
+        divides = sizes.min() >= choices.TINY_ROWS and evenness(labels[floor], n_clusters) >= choices.HARDLY_DIVIDED
         most = cuts[int(np.argmax(modularities))]
-        if sizes.min() >= choices.TINY_ROWS and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
+        if divides and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
             return floor
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
     scores = np.where(is_floor, -np.inf, scores)
@@ -113,7 +115,7 @@ def choose(
 
 
 def are_whole(labels: NDArray[np.integer[Any]], links: Links) -> NDArray[np.bool_]:
-    """Tell for each labeling whether it has as many clusters as are wanted.
+    """Tell for each labeling whether it has as many clusters as are wanted, or nearly all of very many.
 
     A cluster counts if it has a fair share of the rows, whatever their weights, or rows whose neighbours are mostly
     its own.
@@ -122,7 +124,8 @@ def are_whole(labels: NDArray[np.integer[Any]], links: Links) -> NDArray[np.bool
     sizes = np.stack([np.bincount(found, minlength=n_clusters) for found in labels])
     is_apart = links.leaving < choices.MOSTLY_OUTSIDE * (links.within + links.leaving)
     is_fair = sizes >= choices.LEAST_SHARE * labels.shape[1] / n_clusters
-    return np.asarray((is_fair | is_apart).all(axis=1))
+    n_missing = n_clusters - (is_fair | is_apart).sum(axis=1)
+    return np.asarray(n_missing <= choices.MOST_MISSING * n_clusters)
 
 
 def even_rival(

@@ -108,7 +108,7 @@ def rows_to_evaluate(
     wanted = np.flatnonzero(sample_weight > 0)
     affordable = min(
         choices.EVALUATION_BYTES // (n_restarts * n_clusters * rows.dtype.itemsize),
-        max(choices.EVALUATION_WORK // n_clusters**2, n_clusters),
+        max(choices.EVALUATION_WORK // n_clusters**2, choices.LEAST_EVALUATION_ROWS),
         choices.EVALUATION_ROWS,
     )
     if len(wanted) > affordable:

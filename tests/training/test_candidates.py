@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_wine
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
@@ -36,11 +37,19 @@ def unequal() -> tuple[Any, Any]:
     return generator.normal(size=(len(classes), 60)) + centres[classes], classes
 
 
-def test_many_clusters_are_left_to_heads_from_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_clusters_are_left_to_one_head_from_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "MANY_CLUSTERS", 3)
-    assert [plan.start for plan in plans()] == ["graph", "graph"]
+    assert [plan.start for plan in plans()] == ["graph"]
     assert [plan.start for plan in plans(n_init=1)] == ["random"]
     assert {plan.start for plan in plans(init="k-means")} == {"k-means"}
+
+
+def test_many_clusters_are_all_found_and_better_than_by_k_means() -> None:
+    X, classes = make_blobs(2000, 64, centers=100, cluster_std=1.5, center_box=(-2, 2), random_state=0)
+    model = CCEClusterer(100, random_state=0).fit(X)
+    assert len(np.unique(model.labels_)) == 100
+    plain = KMeans(100, n_init=1, random_state=0).fit(X)
+    assert adjusted_rand_score(classes, model.labels_) > adjusted_rand_score(classes, plain.labels_) + 0.1
 
 
 def test_heads_differ_in_start_fairness_prior_and_decay() -> None:

@@ -77,11 +77,9 @@ def test_the_floor_is_only_a_floor():
     assert choose(labels, modularities, CUTS[:3], 2, floor=2, on_graph=on_graph) == 0
 
 
-def test_what_leaves_a_cluster_out_gives_way_to_what_is_whole_and_hardly_worse():
-    error, is_whole = standard_error(0.5, 100), np.array([False, True, False, False])
-    for below, taken in ((1.9, 1), (2.1, 0)):
-        modularities = np.array([0.5, 0.5 - below * error, 0.3, 0.3])
-        assert choose(LABELS, modularities, CUTS, 2, is_whole=is_whole) == taken
+def test_what_leaves_clusters_out_gives_way_to_what_is_whole():
+    is_whole = np.array([False, True, False, False])
+    assert choose(LABELS, np.array([0.5, 0.4, 0.3, 0.3]), CUTS, 2, is_whole=is_whole) == 1
     # Where none is whole, all count; and K-means is kept as ever.
     assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.3]), CUTS, 2, is_whole=np.zeros(4, bool)) == 0
     assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.49]), CUTS, 2, is_whole=is_whole, floor=3) == 3
@@ -117,3 +115,19 @@ def test_a_small_cluster_is_whole_if_it_keeps_to_itself() -> None:
     links = links_of(labels, neighbors, n_clusters=2)
     assert are_whole(labels, links).tolist() == [True, False, False]
     np.testing.assert_allclose(links.cuts, [0, (4 * 3 + 12) / 1600, 0])
+
+
+def test_of_many_clusters_a_few_may_be_missing() -> None:
+    neighbors = np.roll(np.arange(400), 1)[:, None]
+    labels = np.tile(np.arange(40), 10)
+    few, more = (np.where(labels < n_missing, 39, labels) for n_missing in (2, 3))
+    stack = np.stack([labels, few, more])
+    assert are_whole(stack, links_of(stack, neighbors, n_clusters=40)).tolist() == [True, True, False]
+
+
+def test_a_plain_one_that_hardly_divides_the_rows_is_not_kept():
+    labels = np.tile(LABELS[:3], 20)
+    modularities, cuts = np.array([0.6, 0.5, 0.1]), np.array([0.1, 0.1, 0.01])
+    for n_apart, taken in ((50, 0), (200, 2)):
+        labels[2] = np.arange(labels.shape[1]) < n_apart
+        assert choose(labels, modularities, cuts, 2, floor=2) == taken
