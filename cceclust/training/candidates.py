@@ -134,6 +134,32 @@ class Arena:
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """Heads to choose from.
+
+    Attributes
+    ----------
+    names : list of str
+        What they are.
+    weights, biases : ndarray of shape (n_candidates, n_clusters, n_columns) and (n_candidates, n_clusters)
+        For the rows of the training space, lifted if they are curved.
+    lift : Lift or None
+        The further columns of curved heads; None for linear ones.
+    wanted : ndarray of shape (n_candidates, n_rows) or None
+        The clusters on the graph that each was fitted to; None for heads as they were trained.
+    floor : int or None
+        Number of the head with K-means' own clusters; None if there is none.
+    """
+
+    names: list[str]
+    weights: NDArray[Any]
+    biases: NDArray[Any]
+    lift: Lift | None = None
+    wanted: NDArray[np.integer[Any]] | None = None
+    floor: int | None = None
+
+
+@dataclass(frozen=True)
 class Choice:
     """The head that was chosen.
 
@@ -442,79 +468,88 @@ def choose_head(
         Decides the order of rows, and K-means' starts.
     """
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
-    labels = labels_of(arena, weights, biases, n_threads=settings.n_threads)
-    floor = on_graph = on_nearest = lift = None
+    candidates = Candidates(names, weights, biases)
     if partitions is not None:
-        n_clusters = settings.n_clusters
-        improved = [improved_labels(arena.graph, found, n_clusters) for found in labels]
-        wanted = np.stack([*improved, *partitions])
-        on_graph = arena.links_of(wanted).modularities
-        start = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
-        fit = partial(
-            fit_heads_to_labels,
-            weight_decay=choices.REFIT_DECAY * decay,
-            learning_rate=settings.learning_rate,
-            seed=seed,
-        )
-        # The two do not depend on each other, and each keeps one thread busy.
-        with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(kmeans_head, arena, n_clusters, spectrum, partitions, seed=seed)
-            if settings.n_threads == 1:
-                running.result()
-            heads = fit(start, arena.space, wanted, arena.sample_weight)
-            if settings.curved:
-                best_on_graph = wanted[int(on_graph.argmax())]
-                lift = lift_for(
-                    arena, best_on_graph, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True
-                )
-            if lift is not None:
-                heads = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
-            plain = widened(running.result(), heads.weights.shape[1])
-        weights, biases = (
-            np.concatenate([one, other]) for one, other in zip(heads.unstacked(), plain.unstacked(), strict=True)
-        )
-        names += [f"graph partition {number + 1}" for number in range(len(partitions))] + [FLOOR_NAME]
-        labels, floor = labels_of(arena, weights, biases, lift, n_threads=settings.n_threads), len(names) - 1
-        wanted = np.concatenate([wanted, labels[floor:]])
-        on_nearest = arena.links_of(wanted, choices.NEAREST_TO_DECIDE).modularities
-    links = arena.links_of(labels, n_clusters=settings.n_clusters)
+        candidates = refitted(candidates, arena, partitions, spectrum, settings, decay, seed=seed)
+    n_clusters, wanted = settings.n_clusters, candidates.wanted
+    labels = labels_of(arena, candidates.weights, candidates.biases, candidates.lift, n_threads=settings.n_threads)
+    links = arena.links_of(labels, n_clusters=n_clusters)
     modularities = links.modularities
-    if on_graph is not None:
-        on_graph = np.append(on_graph, modularities[floor])
-    if floor is not None and arena.joins_copies:
-        best = floor
+    if candidates.floor is not None and arena.joins_copies:
+        best = candidates.floor
     else:
         best = choose(
             labels,
             modularities,
             links.cuts,
-            settings.n_clusters,
-            floor=floor,
+            n_clusters,
+            floor=candidates.floor,
             is_whole=are_whole(labels, links),
-            on_graph=on_graph,
-            on_nearest=on_nearest,
+            on_graph=None if wanted is None else arena.links_of(wanted).modularities,
+            on_nearest=None if wanted is None else arena.links_of(wanted, choices.NEAREST_TO_DECIDE).modularities,
         )
     codes = labels.astype(np.intp)
-    agreeing = [adjusted_rand_index(codes[best], other, settings.n_clusters) for other in codes]
+    agreeing = [adjusted_rand_index(codes[best], other, n_clusters) for other in codes]
+    sizes_are_free = candidates.floor not in (None, best)
     return Choice(
-        weights[best],
-        biases[best],
-        names,
+        candidates.weights[best],
+        candidates.biases[best],
+        candidates.names,
         modularities,
         best,
-        mean_pairwise_ari(codes, settings.n_clusters),
+        mean_pairwise_ari(codes, n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
         max((index for number, index in enumerate(agreeing) if number != best), default=None),
-        even_rival(labels, modularities, settings.n_clusters, best)
-        if partitions is not None and best != floor
-        else None,
-        lift,
+        even_rival(labels, modularities, n_clusters, best) if sizes_are_free else None,
+        candidates.lift,
     )
+
+
+def refitted(
+    trained: Candidates,
+    arena: Arena,
+    partitions: NDArray[np.int32],
+    spectrum: Spectrum,
+    settings: FitSettings,
+    decay: float,
+    *,
+    seed: int,
+) -> Candidates:
+    """Improve the clusters of trained heads on the graph, and fit heads to them, to its partitions and by K-means."""
+    n_clusters = settings.n_clusters
+    found = labels_of(arena, trained.weights, trained.biases, n_threads=settings.n_threads)
+    wanted = np.stack([*(improved_labels(arena.graph, labels, n_clusters) for labels in found), *partitions])
+    start = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
+    fit = partial(
+        fit_heads_to_labels,
+        weight_decay=choices.REFIT_DECAY * decay,
+        learning_rate=settings.learning_rate,
+        seed=seed,
+    )
+    lift = None
+    # K-means does not depend on the heads, and each keeps one thread busy.
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(kmeans_head, arena, n_clusters, spectrum, partitions, seed=seed)
+        if settings.n_threads == 1:
+            running.result()
+        heads = fit(start, arena.space, wanted, arena.sample_weight)
+        if settings.curved:
+            lift = lift_for(arena, wanted, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True)
+        if lift is not None:
+            heads = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
+        plain = running.result()
+    weights, biases = (
+        np.concatenate([one, other])
+        for one, other in zip(heads.unstacked(), widened(plain, heads.weights.shape[1]).unstacked(), strict=True)
+    )
+    names = [*trained.names, *(f"graph partition {number + 1}" for number in range(len(partitions))), FLOOR_NAME]
+    own = labels_of(arena, *plain.unstacked(), n_threads=settings.n_threads)
+    return Candidates(names, weights, biases, lift, np.concatenate([wanted, own]), floor=len(names) - 1)
 
 
 def lift_for(
     arena: Arena,
-    labels: NDArray[np.integer[Any]],
+    wanted: NDArray[np.integer[Any]],
     spectrum: Spectrum,
     n_clusters: int,
     fit: FitToLabels,
@@ -522,11 +557,12 @@ def lift_for(
     seed: int,
     is_certain: bool,
 ) -> Lift | None:
-    """Return the columns of curved heads if clusters have curved borders, or surely."""
+    """Return the columns of curved heads if the clusters that are best on the graph have curved borders, or surely."""
     lift = find_lift(arena.space, arena.sample_weight, seed=seed)
     if lift is None or is_certain:
         return lift
-    curved = are_curved(lift, arena.space, labels, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
+    best = wanted[int(arena.links_of(wanted).modularities.argmax())]
+    curved = are_curved(lift, arena.space, best, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
     return lift if curved else None
 
 
