@@ -392,9 +392,10 @@ CLOUDS_FOR_DIMENSION = 3
 # Searches, with other clouds and partitions, whose median decides: a single one is off by one or two clusters, and
 # with three the choice still depended on the seed on half of the real sets.
 SEARCHES = 9
-# Clusters e times as many must save this part more, up to some number: within most classes there are kinds that save a
-# little, but of many clusters each holds so few rows that a further cost would join what is clearly apart.
-COST_OF_CLUSTERS, MOST_CLUSTERS_THAT_COST = 0.07, 20
+# Clusters e times as many must save this part more, and this part divided by the dimension: within most classes there
+# are kinds that save a little, and in few dimensions borders are short everywhere. From six dimensions on, only so many
+# clusters cost: each of many holds so few rows that a further cost would join what is clearly apart.
+COST_OF_CLUSTERS, COST_IN_ONE_DIMENSION, FEW_DIMENSIONS, MOST_CLUSTERS_THAT_COST = 0.06, 0.2, 6, 20
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01
 # and no borders this short beside those of clouds;
@@ -423,15 +424,17 @@ def candidates_for(n_rows: int) -> range:
     return range(2, min(MOST_CLUSTERS_TRIED, n_rows // ROWS_PER_CLUSTER_TRIED) + 1)
 
 
-def worth_of(counts: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-    """Return the part of what so many clusters save that is left after their cost.
+def worth_of(counts: NDArray[np.integer[Any]], dimension: float) -> NDArray[np.float64]:
+    """Return the part of what so many clusters save that is left after their cost, in so many dimensions.
 
     Examples
     --------
-    >>> worth_of(np.array([1, 10, 20, 50])).round(2)
-    array([1.  , 0.84, 0.79, 0.79])
+    >>> worth_of(np.array([1, 10, 20, 50]), 20).round(2), worth_of(np.array([1, 10, 20, 50]), 4).round(2)
+    (array([1.  , 0.84, 0.79, 0.79]), array([1.  , 0.75, 0.67, 0.57]))
     """
-    return np.asarray(1 - COST_OF_CLUSTERS * np.log(np.minimum(counts, MOST_CLUSTERS_THAT_COST)))
+    cost = COST_OF_CLUSTERS + COST_IN_ONE_DIMENSION / max(dimension, 1.0)
+    costly = counts if dimension < FEW_DIMENSIONS else np.minimum(counts, MOST_CLUSTERS_THAT_COST)
+    return np.asarray(np.maximum(1 - cost * np.log(costly), 0.0))
 
 
 def rows_for_search(most_clusters: int) -> int:

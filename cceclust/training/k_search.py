@@ -350,7 +350,7 @@ def judge(
     by_chance = np.max([BestPaths.of_graph(graph, cloud, most, seed).saved for graph in tried], axis=0)
     saved = paths.saved - np.maximum(by_chance, 0.0)
     saved[0] = 0.0
-    scores = saved * choices.worth_of(np.arange(1, most + 1))
+    scores = saved * choices.worth_of(np.arange(1, most + 1), points.dimension)
     return Judged(scores, saved, paths.modularity, paths.lengths, paths, scores[None])
 
 

@@ -139,11 +139,16 @@ class TestSearch:
         assert search.saved.max() < 0
 
     def test_scores_are_what_is_saved_less_a_cost_for_few_clusters(self) -> None:
-        search = found(blobs([60] * 4, 5, seed=3))
+        search = found(blobs([60] * 4, 12, seed=3))
         worth = search.scores / search.saved
-        np.testing.assert_allclose(worth, choices.worth_of(search.ks))
         assert (np.diff(worth[search.ks <= 20]) < 0).all()
         np.testing.assert_allclose(np.diff(worth[search.ks >= 20]), 0, atol=1e-12)
+
+    def test_in_few_dimensions_clusters_cost_more_and_so_do_many(self) -> None:
+        few, many = (found(blobs([60] * 4, n_dimensions, seed=3)) for n_dimensions in (2, 12))
+        worth, usual = few.scores / few.saved, many.scores / many.saved
+        assert (worth < usual).all()
+        assert (np.diff(worth) < 0).all()
 
     def test_the_largest_number_tried_decides_little(self) -> None:
         rows, _ = load_digits(return_X_y=True)
