@@ -135,15 +135,15 @@ CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
 # unless the best one separates at most this part of the pairs of neighbours that K-means does. It is also kept where it
-# separates at most this part of those that the best one does, if its sizes have the second part of the entropy of equal
-# ones: with less, nearly all rows are in one cluster;
+# separates at most this part of those that the best one does, if its sizes have HARDLY_DIVIDED of the entropy of equal
+# ones (with less, nearly all rows are in one cluster),
 CLEARLY_FEWER, HARDLY_DIVIDED = 0.5, 0.25
 # or where more than this part of the rows have only copies of themselves for neighbours, and the graph cannot judge.
 # Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.
 MOST_COPIES, SAME_ROW = 0.5, 1e-5
-# A cluster with less than this part of an equal share of the rows counts as missing, unless its rows have less than
-# the second part of their neighbours outside of it. Candidates that miss more than the third part of the clusters do
-# not count if one that does not is among them.
+# A cluster is missing if it has less than LEAST_SHARE of an equal share of the rows, unless less than MOSTLY_OUTSIDE of
+# its rows' neighbours are outside of it. Candidates that miss more than MOST_MISSING of all clusters do not count if
+# another one does not.
 LEAST_SHARE, MOSTLY_OUTSIDE, MOST_MISSING = 0.05, 0.5, 0.05
 # Clusters of equal size are named as a rival if they are worse than the chosen ones by less than so many standard
 # errors, and by less than this part of their modularity: of few rows, nearly all is within the error.
@@ -392,9 +392,10 @@ CLOUDS_FOR_DIMENSION = 3
 # Searches, with other clouds and partitions, whose median decides: a single one is off by one or two clusters, and
 # with three the choice still depended on the seed on half of the real sets.
 SEARCHES = 9
-# Clusters e times as many must save this part more, and this part divided by the dimension: within most classes there
-# are kinds that save a little, and in few dimensions borders are short everywhere. From six dimensions on, only so many
-# clusters cost: each of many holds so few rows that a further cost would join what is clearly apart.
+# Clusters e times as many must save COST_OF_CLUSTERS more, as within most classes there are kinds that save a little,
+# and COST_IN_ONE_DIMENSION divided by the dimension, as in few dimensions borders are short everywhere. From
+# FEW_DIMENSIONS on, only MOST_CLUSTERS_THAT_COST do: each of many clusters holds so few rows that a further cost would
+# join what is clearly apart.
 COST_OF_CLUSTERS, COST_IN_ONE_DIMENSION, FEW_DIMENSIONS, MOST_CLUSTERS_THAT_COST = 0.06, 0.2, 6, 20
 # Clouds without clusters reached scores up to half of this,
 LEAST_SAVED = 0.01

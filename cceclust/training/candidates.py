@@ -490,7 +490,7 @@ def choose_head(
         )
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, n_clusters) for other in codes]
-    sizes_are_free = candidates.floor not in (None, best)
+    may_have_rival = partitions is not None and best != candidates.floor
     return Choice(
         candidates.weights[best],
         candidates.biases[best],
@@ -500,7 +500,7 @@ def choose_head(
         mean_pairwise_ari(codes, n_clusters),
         sum(index >= choices.SAME_CLUSTERS for index in agreeing),
         max((index for number, index in enumerate(agreeing) if number != best), default=None),
-        even_rival(labels, modularities, n_clusters, best) if sizes_are_free else None,
+        even_rival(labels, modularities, n_clusters, best) if may_have_rival else None,
         candidates.lift,
     )
 

@@ -172,7 +172,7 @@ def measure_near_rows(
 ) -> tuple[Standardization, NDArray[Any], int]:
     """Find mean and scale of all rows but those far away, in one pass; also return the weights without these rows."""
     middle = find_middle(sample_rows(rows, sample_weight, seed, most=choices.ROWS_FOR_MIDDLE)[0])
-    measured = partial(moments_of_block, middle=middle, shift=middle.point)
+    measured = partial(measure_block, middle=middle, shift=middle.point)
     moments = Moments.of_none(rows.shape)
     for where, part in rows.map_blocks(measured, sample_weight, n_threads=n_threads):
         moments.add(where, part)
@@ -372,25 +372,22 @@ class Moments:
         return self.near, np.where(self.is_far, sample_weight.dtype.type(0), sample_weight), int(self.is_far.sum())
 
 
-# What is not finite is found by the sums.
-@np.errstate(over="ignore", invalid="ignore")
-def moments_of_block(
-    block: NDArray[Any],
-    weights: NDArray[Any],
-    *,
-    middle: Middle | None,
-    shift: NDArray[np.float64],
-    columns: NDArray[np.float64] | None = None,
-) -> Moments:
-    """Sum up a block of rows around `shift`, each column divided by a number of its own first if there are any.
+def measure_block(block: NDArray[Any], weights: NDArray[Any], *, middle: Middle, shift: NDArray[np.float64]) -> Moments:
+    """Sum up a block of rows around `shift`."""
+    return moments_of(block, weights, far_rows(block, weights, middle), shift)
 
-    Without a middle, no row is far away.
-    """
-    is_far = np.zeros(len(block), np.bool_)
-    if middle is not None:
-        is_far = (distances_of(block, middle=middle) > choices.FAR) & (weights > 0)
-    if columns is not None:
-        block = block * (1 / columns).astype(block.dtype)
+
+def far_rows(block: NDArray[Any], weights: NDArray[Any], middle: Middle | None) -> NDArray[np.bool_]:
+    """Tell which rows with weight are far from the middle; without one, none is."""
+    if middle is None:
+        return np.zeros(len(block), np.bool_)
+    return np.asarray((distances_of(block, middle=middle) > choices.FAR) & (weights > 0))
+
+
+def moments_of(
+    block: NDArray[Any], weights: NDArray[Any], is_far: NDArray[np.bool_], shift: NDArray[np.float64]
+) -> Moments:
+    """Sum up a block of rows around `shift`, of which some are far away."""
     near = np.stack(block_moments(block, np.where(is_far, weights.dtype.type(0), weights), shift=shift))
     far = np.zeros_like(near)
     if is_far.any():
@@ -420,11 +417,11 @@ def digest_block(
     block: NDArray[Any], weights: NDArray[Any], is_kept: NDArray[np.bool_], *, looked_at: Looked
 ) -> Digest:
     """Measure a block of rows, and project those that are kept."""
-    shift, columns = looked_at.centre.astype(np.float64), looked_at.columns
-    moments = moments_of_block(block, weights, middle=looked_at.middle, shift=shift, columns=columns)
+    is_far = far_rows(block, weights, looked_at.middle)
+    if looked_at.columns is not None:
+        block = block * (1 / looked_at.columns).astype(block.dtype)
+    moments = moments_of(block, weights, is_far, looked_at.centre.astype(np.float64))
     kept = block if is_kept.all() else block[is_kept]
-    if columns is not None:
-        kept = kept * (1 / columns).astype(block.dtype)
     if looked_at.axes is not None:
         kept = (kept - looked_at.centre) @ looked_at.axes.T
     return Digest(moments, kept)
