@@ -100,7 +100,7 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 )
 # With so many clusters, one head is trained, from the graph: a batch has few rows of each cluster, so trained heads
 # leave some empty, and training takes most of the time. K-means starts from the graph, too.
-MANY_CLUSTERS = 100
+MANY_CLUSTERS = 30
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more. Graphs with more rows than this get one less of each kind, as partitions take long there.
 PARTITIONS, UNEVEN_PARTITIONS, ROWS_FOR_FEWER_PARTITIONS = 3, 2, 30_000

@@ -73,7 +73,7 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
         many features: the clusters are as good, and training is several times faster. `coef_` is always for the
         features, and `partial_fit` always trains on them.
     n_init : int, default=6
-        Number of heads that are trained; with 100 clusters and more, only those of them that start from the graph.
+        Number of heads that are trained; with 30 clusters and more, only one.
     max_epochs : int or "auto", default="auto"
         Maximum number of passes over the rows. "auto" makes about 800 steps, and at least 4 epochs.
     tol : float, default=1e-4
