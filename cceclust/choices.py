@@ -142,8 +142,8 @@ CLEARLY_FEWER, HARDLY_DIVIDED = 0.5, 0.25
 # Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.
 MOST_COPIES, SAME_ROW = 0.5, 1e-5
 # A cluster is missing if it has less than LEAST_SHARE of an equal share of the rows, unless less than MOSTLY_OUTSIDE of
-# its rows' neighbours are outside of it. Candidates that miss more than MOST_MISSING of all clusters do not count if
-# another one does not.
+# its rows' neighbours are outside of it. Candidates that miss more than MOST_MISSING of all clusters count only if
+# all candidates miss that many.
 LEAST_SHARE, MOSTLY_OUTSIDE, MOST_MISSING = 0.05, 0.5, 0.05
 # Clusters of equal size are named as a rival if they are worse than the chosen ones by less than so many standard
 # errors, and by less than this part of their modularity: of few rows, nearly all is within the error.

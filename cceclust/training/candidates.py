@@ -557,7 +557,10 @@ def lift_for(
     seed: int,
     is_certain: bool,
 ) -> Lift | None:
-    """Return the columns of curved heads if the clusters that are best on the graph have curved borders, or surely."""
+    """Return the columns of curved heads, if the clusters that are best on the graph have curved borders.
+
+    If it is certain that heads are to be curved, that is not tested.
+    """
     lift = find_lift(arena.space, arena.sample_weight, seed=seed)
     if lift is None or is_certain:
         return lift

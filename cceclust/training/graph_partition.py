@@ -273,6 +273,21 @@ def in_order(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @compiled(error_model="numpy")
+def in_groups(groups: NDArray[np.int32], n_groups: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the places of all members, group by group and in order, and the bounds of the groups among them."""
+    bounds = np.zeros(n_groups + 1, np.int64)
+    for group in groups:
+        bounds[group + 1] += 1
+    for g in range(n_groups):
+        bounds[g + 1] += bounds[g]
+    members, free = np.empty(groups.shape[0], np.int32), bounds[:-1].copy()
+    for i in range(groups.shape[0]):
+        members[free[groups[i]]] = i
+        free[groups[i]] += 1
+    return members, bounds
+
+
+@compiled(error_model="numpy")
 def join_both_ways(
     neighbors: NDArray[np.int32],
     row_weights: NDArray[np.float64],
@@ -283,34 +298,23 @@ def join_both_ways(
 ) -> int:
     """Make neighbours, sorted for each row, symmetric (the last four, OUT). Return the number of pairs."""
     n_nodes, n_neighbors = neighbors.shape
-    # The rows that have each node among their neighbours come out in order.
-    ends = np.zeros(n_nodes + 1, np.int64)
-    for i in range(n_nodes):
-        for m in range(n_neighbors):
-            ends[neighbors[i, m] + 1] += 1
-    for i in range(n_nodes):
-        ends[i + 1] += ends[i]
-    back = np.empty(n_nodes * n_neighbors, np.int32)
-    place = ends[:-1].copy()
-    for i in range(n_nodes):
-        for m in range(n_neighbors):
-            other = neighbors[i, m]
-            back[place[other]] = i
-            place[other] += 1
+    # The rows that have each node among their neighbours, in order.
+    back, bounds = in_groups(neighbors.ravel(), n_nodes)
+    back //= n_neighbors
     n_pairs = 0
     for i in range(n_nodes):
-        m, b = 0, ends[i]
-        while m < n_neighbors or b < ends[i + 1]:
+        m, b = 0, bounds[i]
+        while m < n_neighbors or b < bounds[i + 1]:
             other = n_nodes
             if m < n_neighbors:
                 other = neighbors[i, m]
-            if b < ends[i + 1] and back[b] < other:
+            if b < bounds[i + 1] and back[b] < other:
                 other = back[b]
             count = 0
             while m < n_neighbors and neighbors[i, m] == other:
                 m += 1
                 count += 1
-            while b < ends[i + 1] and back[b] == other:
+            while b < bounds[i + 1] and back[b] == other:
                 b += 1
                 count += 1
             others[n_pairs] = other
@@ -336,22 +340,14 @@ def add_links(
 
     Return the number of pairs.
     """
-    n_nodes, n_parts = labels.shape[0], part_strengths.shape[0]
-    # The nodes part by part, and where each part ends.
-    members, ends = np.empty(n_nodes, np.int32), np.zeros(n_parts + 1, np.int64)
-    for i in range(n_nodes):
-        ends[labels[i] + 1] += 1
-    for part in range(n_parts):
-        ends[part + 1] += ends[part]
-    for i in range(n_nodes):
-        members[ends[labels[i]]] = i
-        ends[labels[i]] += 1
+    n_parts = part_strengths.shape[0]
+    members, bounds = in_groups(labels, n_parts)
     links = np.zeros(n_parts)
     seen = np.empty(n_parts, np.int32)
-    n_pairs, first = 0, 0
+    n_pairs = 0
     for part in range(n_parts):
         n_seen = 0
-        for m in range(first, ends[part]):
+        for m in range(bounds[part], bounds[part + 1]):
             for e in range(starts[members[m]], starts[members[m] + 1]):
                 if weights[e] > 0:
                     other = labels[others[e]]
@@ -359,7 +355,6 @@ def add_links(
                         seen[n_seen] = other
                         n_seen += 1
                     links[other] += weights[e]
-        first = ends[part]
         seen[:n_seen].sort()
         for s in range(n_seen):
             other = seen[s]

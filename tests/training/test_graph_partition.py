@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from cceclust.training.graph_partition import (
     graph_of_parts,
@@ -91,6 +92,21 @@ def test_the_seed_alone_decides():
     neighbors, _ = groups([40] * 5, n_neighbors=3)
     graph = symmetric_graph(neighbors)
     np.testing.assert_array_equal(partition_graph(graph, 7, seed=3), partition_graph(graph, 7, seed=3))
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_graph_is_the_matrix_of_neighbours_and_its_transpose(is_weighted):
+    generator = np.random.default_rng(0)
+    # Some rows are neighbours of themselves, and some are listed twice.
+    neighbors, weights = generator.integers(0, 30, (30, 6)), generator.random(30) if is_weighted else np.ones(30)
+    directed = np.zeros((30, 30))
+    np.add.at(directed, (np.repeat(np.arange(30), 6), neighbors.ravel()), 1)
+    expected = (directed + directed.T) * np.outer(weights, weights)
+    graph = symmetric_graph(neighbors, weights if is_weighted else None)
+    found = sparse.csr_array((graph.weights, graph.others, graph.starts), (30, 30))
+    assert found.has_canonical_format
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-15)
+    np.testing.assert_allclose(graph.strengths, expected.sum(axis=1))
 
 
 def test_rows_without_weight_pull_nobody():
