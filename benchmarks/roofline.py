@@ -92,7 +92,8 @@ def least_work(n_rows: int, n_features: int, n_clusters: int) -> dict[str, tuple
     width = choices.components_for(n_features, n_clusters) or n_features
     seen = n_rows * choices.epochs_for(n_rows, 250)
     n_heads = len(choices.HEAD_MIX)
-    n_candidates = n_heads + sum(choices.partition_counts(n_rows))
+    is_large = n_rows > choices.ROWS_TO_SHARE_PARTS
+    n_candidates = n_heads + (2 if is_large else choices.PARTITIONS + choices.UNEVEN_PARTITIONS)
     refit_rows = choices.REFIT_STEPS * choices.REFIT_BATCH
     return {
         "measure": (0, 4 * n_rows * n_features),

@@ -102,16 +102,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 # leave some empty, and training takes most of the time. K-means starts from the graph, too.
 MANY_CLUSTERS = 30
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
-# differ more. Graphs with more rows than this get one less of each kind, as partitions take long there.
-PARTITIONS, UNEVEN_PARTITIONS, ROWS_FOR_FEWER_PARTITIONS = 3, 2, 30_000
-
-
-def partition_counts(n_rows: int) -> tuple[int, int]:
-    """Return the number of partitions that are candidates, and of those whose sizes may differ more."""
-    fewer = int(n_rows > ROWS_FOR_FEWER_PARTITIONS)
-    return PARTITIONS - fewer, UNEVEN_PARTITIONS - fewer
-
-
+# differ more. Graphs with more rows than this get one of each kind, from the same fine parts: growing parts takes long
+# there, and heads that are trained on more rows are better candidates themselves.
+PARTITIONS, UNEVEN_PARTITIONS, ROWS_TO_SHARE_PARTS = 3, 2, 30_000
 # With fewer parts than wanted, the resolution of a partition is raised by this factor, at most this many times.
 RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
 # Uneven ones are merged from this many times more parts, grown at this resolution at least.

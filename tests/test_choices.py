@@ -72,9 +72,3 @@ def test_crowded_clusters_have_less_decay_the_larger_their_weights() -> None:
 )
 def test_neighbours_need_enough_rows_and_enough_memory(n_rows: int, crowded: bool, expected: int) -> None:
     assert choices.neighbors_for(n_rows, crowded=crowded) == expected
-
-
-def test_a_large_graph_is_partitioned_less_often() -> None:
-    few, many = choices.partition_counts(10_000), choices.partition_counts(50_000)
-    assert few == (choices.PARTITIONS, choices.UNEVEN_PARTITIONS)
-    assert all(1 <= count < before for count, before in zip(many, few, strict=True))

@@ -18,6 +18,7 @@ from cceclust.training.curves import Lift, are_curved, curve_heads, find_lift
 from cceclust.training.directions import evened_rows
 from cceclust.training.graph_partition import (
     Graph,
+    fine_parts,
     improved_labels,
     partition_graph,
     partition_unevenly,
@@ -423,10 +424,12 @@ def start_heads(
 
 def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> NDArray[np.int32]:
     """Return several partitions of the graph, the best first."""
-    n_even, n_uneven = choices.partition_counts(arena.graph.n_nodes)
-    ways = [partition_graph] * n_even + [partition_unevenly] * n_uneven
+    graph, fine = arena.graph, None
+    ways = [partition_graph] * choices.PARTITIONS + [partition_unevenly] * choices.UNEVEN_PARTITIONS
+    if graph.n_nodes > choices.ROWS_TO_SHARE_PARTS:
+        ways, fine = [partition_graph, partition_unevenly], fine_parts(graph, n_clusters, seed=seed)
     with ThreadPoolExecutor(n_threads) as pool:
-        jobs = [pool.submit(way, arena.graph, n_clusters, seed=seed + number) for number, way in enumerate(ways)]
+        jobs = [pool.submit(way, graph, n_clusters, seed=seed + number, fine=fine) for number, way in enumerate(ways)]
         found = np.stack([job.result() for job in jobs])
     return found[np.argsort(-arena.links_of(found).modularities, kind="stable")]
 

@@ -17,7 +17,15 @@ from scipy import sparse
 from cceclust import choices
 from cceclust.compiled import compiled
 
-__all__ = ["Graph", "grown_parts", "improved_labels", "partition_graph", "partition_unevenly", "symmetric_graph"]
+__all__ = [
+    "Graph",
+    "fine_parts",
+    "grown_parts",
+    "improved_labels",
+    "partition_graph",
+    "partition_unevenly",
+    "symmetric_graph",
+]
 
 # A node moves only for a gain above rounding, as a part of its own weight.
 NEGLIGIBLE_GAIN = 1e-12
@@ -97,7 +105,16 @@ def density_of_links(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
     return np.asarray(links / (one * other) ** choices.POWER_OF_SIZES)
 
 
-def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
+def fine_parts(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
+    """Return a partition into several times as many parts as are wanted in the end, to merge these from."""
+    n_fine = min(choices.FINE_PARTS * n_parts, graph.n_nodes)
+    resolution, step = choices.FINE_RESOLUTION, choices.FINER_RESOLUTION
+    return parts_at_least(graph, n_fine, seed, resolution=resolution, step=step)[0]
+
+
+def partition_graph(
+    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
     """Return a partition of high modularity into so many parts.
 
     Parameters
@@ -108,6 +125,8 @@ def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.
         Number of parts, at most that of the nodes.
     seed : int
         Decides the order in which nodes are looked at, on which the result depends a little.
+    fine : ndarray of shape (n_nodes,), optional
+        From :func:`fine_parts`. Parts grow from these instead of single nodes, which takes most of the time.
 
     Returns
     -------
@@ -125,11 +144,13 @@ def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.
     >>> np.bincount(partition_graph(graph, 3)).tolist()
     [2, 1, 3]
     """
-    labels, resolution = parts_at_least(graph, n_parts, seed, resolution=1.0, step=choices.RESOLUTION_STEP)
+    labels, resolution = parts_at_least(graph, n_parts, seed, resolution=1.0, step=choices.RESOLUTION_STEP, start=fine)
     return merged_parts(graph, labels, n_parts, modularity_gained, resolution)
 
 
-def partition_unevenly(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
+def partition_unevenly(
+    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
     """Return a partition into so many parts whose sizes may differ much, as far as links speak for it.
 
     Parameters and result are those of :func:`partition_graph`.
@@ -141,21 +162,26 @@ def partition_unevenly(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[
     >>> partition_unevenly(graph, 2)
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
-    fine = min(choices.FINE_PARTS * n_parts, graph.n_nodes)
-    labels, _ = parts_at_least(graph, fine, seed, resolution=choices.FINE_RESOLUTION, step=choices.FINER_RESOLUTION)
-    return merged_parts(graph, labels, n_parts, density_of_links, 1.0)
+    fine = fine_parts(graph, n_parts, seed=seed) if fine is None else fine
+    return merged_parts(graph, fine, n_parts, density_of_links, 1.0)
 
 
 def parts_at_least(
-    graph: Graph, n_parts: int, seed: int, *, resolution: float, step: float
+    graph: Graph,
+    n_parts: int,
+    seed: int,
+    *,
+    resolution: float,
+    step: float,
+    start: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.int32], float]:
     """Grow parts at rising resolutions until there are so many; also return the resolution."""
-    labels = grown_parts(graph, resolution, seed)
+    labels = grown_parts(graph, resolution, seed, start)
     for _ in range(choices.MOST_RESOLUTION_STEPS):
         if labels.max() + 1 >= n_parts:
             break
         resolution *= step
-        labels = grown_parts(graph, resolution, seed)
+        labels = grown_parts(graph, resolution, seed, start)
     return labels, resolution
 
 
@@ -201,10 +227,17 @@ def improved_labels(
     return better
 
 
-def grown_parts(graph: Graph, resolution: float, seed: int) -> NDArray[np.int32]:
-    """Move nodes, then parts of nodes, then parts of these, until no move gains; then nodes once more."""
+def grown_parts(
+    graph: Graph, resolution: float, seed: int, start: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
+    """Move nodes, then parts of nodes, then parts of these, until no move gains; then nodes once more.
+
+    Given parts to start from, these move first.
+    """
     generator = np.random.default_rng(seed)
     labels, coarse = np.arange(graph.n_nodes, dtype=np.int32), graph
+    if start is not None:
+        labels, coarse = start, graph_of_parts(graph, start, int(start.max()) + 1)
     while True:
         parts = np.arange(coarse.n_nodes, dtype=np.int32)
         order = generator.permutation(coarse.n_nodes).astype(np.int32)

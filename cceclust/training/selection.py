@@ -135,6 +135,8 @@ def adjusted_rand_index(one: NDArray[np.intp], other: NDArray[np.intp], n_cluste
     """Return the adjusted Rand index of labels from 0: faster than a general function that must sort labels."""
     cells = one * n_clusters + other
     # With very many clusters, the table would be larger than the labels and nearly empty.
-    is_small = n_clusters**2 <= max(len(one), 1000)
-    counts = np.bincount(cells) if is_small else np.unique(cells, return_counts=True)[1]
-    return adjusted_rand_of_counts(counts, np.bincount(one), np.bincount(other))
+    if n_clusters**2 > max(len(one), 1000):
+        counts = np.unique(cells, return_counts=True)[1]
+        return adjusted_rand_of_counts(counts, np.bincount(one), np.bincount(other))
+    table = np.bincount(cells, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+    return adjusted_rand_of_counts(table, table.sum(axis=1), table.sum(axis=0))

@@ -90,6 +90,14 @@ def test_unequal_clusters_are_found_without_a_prior() -> None:
     assert adjusted_rand_score(classes, forced.labels_) < adjusted_rand_score(classes, model.labels_)
 
 
+def test_partitions_of_a_large_graph_share_their_fine_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "ROWS_TO_SHARE_PARTS", 500)
+    X, classes = unequal()
+    model = CCEClusterer(4, random_state=0).fit(X)
+    assert len(model.candidates_) == 6 + 2 + 1
+    assert adjusted_rand_score(classes, model.labels_) > 0.99
+
+
 def test_the_chosen_one_is_among_the_candidates_and_k_means_is_one() -> None:
     X, _ = unequal()
     model = CCEClusterer(4, random_state=0).fit(X)

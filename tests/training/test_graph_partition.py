@@ -1,5 +1,7 @@
 """Partitions of a graph: of high modularity, with the wanted number of parts, the same every time."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from cceclust.training.graph_partition import (
+    fine_parts,
     graph_of_parts,
     improved_labels,
     partition_graph,
@@ -52,13 +55,24 @@ def test_a_large_group_is_left_whole_where_sizes_may_differ():
     np.testing.assert_array_equal(uneven, labels)
 
 
+def test_partitions_from_fine_parts_are_as_good():
+    neighbors, labels = groups([120, 80, 50, 30], n_neighbors=10)
+    graph = symmetric_graph(neighbors)
+    fine = fine_parts(graph, 4)
+    assert fine.max() + 1 >= 8
+    for partition in (partition_graph, partition_unevenly):
+        found = partition(graph, 4, fine=fine)
+        assert neighbor_modularity(found, neighbors) >= neighbor_modularity(labels, neighbors) - 1e-9
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 40), st.integers(1, 4), st.integers(0, 1000), st.data())
 def test_there_are_as_many_parts_as_wanted_and_none_is_empty(n_samples, n_neighbors, seed, data):
     n_parts = data.draw(st.integers(1, n_samples))
     neighbors = np.random.default_rng(seed).integers(0, n_samples, (n_samples, n_neighbors))
-    for partition in (partition_graph, partition_unevenly):
-        found = partition(symmetric_graph(neighbors), n_parts, seed=seed)
+    graph = symmetric_graph(neighbors)
+    for partition, fine in product((partition_graph, partition_unevenly), (None, fine_parts(graph, n_parts))):
+        found = partition(graph, n_parts, seed=seed, fine=fine)
         assert found.shape == (n_samples,)
         assert (np.bincount(found, minlength=n_parts) > 0).all()
         assert found.max() == n_parts - 1
