@@ -459,7 +459,7 @@ class Cloud:
 
 def shortest_borders(graph: Graph, most_parts: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return logarithms of numbers of parts of equal size, and the shares of pairs that they cut, as few as found."""
-    levels = fine_parts(graph, most_parts, seed)
+    levels = rising_levels(graph, most_parts, seed)
     finest = levels[-1].n_parts
     counts, cuts = [0.0], [0.0]
     for n_parts in np.unique(np.geomspace(2, finest, choices.BORDERS_MEASURED).astype(int)):
@@ -527,7 +527,7 @@ class BestPaths:
     @classmethod
     def of_graph(cls, graph: Graph, cloud: Cloud, most: int, seed: int) -> BestPaths:
         """Join parts of several resolutions so that most is saved."""
-        ways = [join_parts(graph, level.labels, cloud.borders) for level in fine_parts(graph, most, seed)]
+        ways = [join_parts(graph, level.labels, cloud.borders) for level in rising_levels(graph, most, seed)]
         saved = np.full((len(ways), most), -np.inf)
         for number, way in enumerate(ways):
             saved[number, : len(way.saved)] = way.saved[:most]
@@ -563,7 +563,7 @@ class Level(NamedTuple):
         return int(self.labels.max()) + 1
 
 
-def fine_parts(graph: Graph, most_parts: int, seed: int) -> list[Level]:
+def rising_levels(graph: Graph, most_parts: int, seed: int) -> list[Level]:
     """Return partitions of rising resolution, the last one into clearly more parts than are asked for."""
     levels: list[Level] = []
     wanted = min(choices.FINEST_PARTS * most_parts, graph.n_nodes)

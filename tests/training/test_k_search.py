@@ -21,7 +21,7 @@ from cceclust.training.k_search import (
     Cloud,
     KSearch,
     dimension_of_cloud,
-    fine_parts,
+    rising_levels,
     intrinsic_dimension,
     join_parts,
     measured_dimension,
@@ -54,7 +54,7 @@ class TestJoining:
     @given(n_rows=st.integers(8, 40), n_neighbors=st.integers(1, 5), seed=st.integers(0, 100))
     def test_every_step_is_counted_as_its_labels_are(self, n_rows: int, n_neighbors: int, seed: int) -> None:
         neighbors = random_graph(n_rows, n_neighbors, seed)
-        level = fine_parts(symmetric_graph(neighbors), n_rows, seed)[-1]
+        level = rising_levels(symmetric_graph(neighbors), n_rows, seed)[-1]
         way = join_parts(symmetric_graph(neighbors), level.labels, random_borders)
         for n_parts in range(1, level.n_parts + 1):
             labels = way.labels_of(n_parts)
@@ -64,7 +64,7 @@ class TestJoining:
 
     def test_parts_are_nested(self) -> None:
         graph = symmetric_graph(random_graph(60, 3, 0))
-        way = join_parts(graph, fine_parts(graph, 20, 0)[-1].labels, random_borders)
+        way = join_parts(graph, rising_levels(graph, 20, 0)[-1].labels, random_borders)
         for n_parts in range(2, 15):
             fine, coarse = way.labels_of(n_parts + 1), way.labels_of(n_parts)
             assert len(np.unique(fine * 100 + coarse)) == n_parts + 1
