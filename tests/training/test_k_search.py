@@ -21,11 +21,11 @@ from cceclust.training.k_search import (
     Cloud,
     KSearch,
     dimension_of_cloud,
-    rising_levels,
     intrinsic_dimension,
     join_parts,
     measured_dimension,
     random_borders,
+    rising_levels,
     search_k,
     search_rows,
 )
