@@ -148,9 +148,11 @@ TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 # unless the best lacks more than this, and none of the others is even. Then sizes differ, and of those within so many
 # standard errors the one that separates the fewest neighbours is taken.
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
-# K-means as a candidate: number of starts on a sample, size of the sample in numbers, its least size in rows, and
-# rounds on all rows from the best start. The more clusters, the fewer starts, as each takes longer.
-FLOOR_STARTS, FLOOR_NUMBERS, FLOOR_ROWS, FLOOR_ITERATIONS = 10, 200_000, 2000, 10
+# K-means as a candidate: size in numbers of the sample on which it starts, and its least size in rows;
+FLOOR_NUMBERS, FLOOR_ROWS = 200_000, 2000
+# number of starts, and of rounds on all rows from the best one: from the first number to the second, and as many in
+# between as compare so many numbers of rows with those of centres in one round each. Few rows have many bad optima.
+LEAST_FLOOR_REPEATS, MOST_FLOOR_REPEATS, FLOOR_WORK = 10, 50, 50_000_000
 # Rows of a file, and sparse rows, are judged on a sample of this many rows, if it fits into this many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
 # With fewer rows than this for each cluster, a graph says little: heads are alike, and the loss decides.
@@ -160,9 +162,10 @@ LEAST_ROWS_PER_CLUSTER = 10
 LEAST_DIRECTIONS_FOR_COSINE = 32
 
 
-def floor_starts(n_clusters: int) -> int:
-    """Return how often K-means starts on the sample."""
-    return max(1, min(FLOOR_STARTS, 500 // n_clusters))
+def floor_repeats(n_rows: int, n_features: int, n_clusters: int) -> int:
+    """Return how often K-means starts on so many rows, and how many rounds it goes at most."""
+    affordable = FLOOR_WORK // (n_rows * n_features * n_clusters)
+    return max(LEAST_FLOOR_REPEATS, min(affordable, MOST_FLOOR_REPEATS))
 
 
 # --- Components -------------------------------------------------------------------------------------------------------

@@ -601,7 +601,7 @@ def kmeans_head(
         labels = labels_of(arena, *start_on_sample(arena, n_clusters, spectrum, seed).unstacked(), n_threads=1)
     else:
         labels = partitions
-    for _ in range(choices.FLOOR_ITERATIONS):
+    for _ in range(choices.floor_repeats(*arena.space.rows.shape, n_clusters)):
         # The nearest mean of each row, and then the means of those that share one: one round of Lloyd's method.
         heads = heads_around_means(arena.space, labels, n_clusters, spectrum, arena.sample_weight)
         moved = labels_of(arena, *heads.unstacked(), n_threads=1)
@@ -620,7 +620,7 @@ def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int
         choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
     )
     sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
-    n_init, dtype = choices.floor_starts(n_clusters), arena.space.rows.dtype
+    n_init, dtype = choices.floor_repeats(*sample.shape, n_clusters), arena.space.rows.dtype
     head, bias = head_around(
         *kmeans_centres(sample, weights, arena.space, n_clusters, n_init=n_init, seed=seed), spectrum
     )
