@@ -27,8 +27,6 @@ from sklearn.preprocessing import scale
 
 from cceclust import CCEClusterer
 from cceclust.bench.files import read_labelled
-from cceclust.cli.bench.tables import plain_table
-from cceclust.cli.console import results
 from cceclust.training.k_search import search_rows
 from cceclust.training.rows import in_memory
 
@@ -212,7 +210,6 @@ class Choice:
     method: str
     # None where the method is not installed or failed.
     chosen: int | None
-    seconds: float
 
 
 def choose(sets: Mapping[str, Callable[[], Labelled]], methods: Sequence[str]) -> list[Choice]:
@@ -223,9 +220,8 @@ def choose(sets: Mapping[str, Callable[[], Labelled]], methods: Sequence[str]) -
         rows = sample(np.asarray(rows, np.float64))
         narrow = PCA(COMPONENTS, random_state=0).fit_transform(rows) if rows.shape[1] > COMPONENTS else rows
         for method in methods:
-            started = time.perf_counter()
             chosen = answer(METHODS[method], rows if method in WITH_ALL_FEATURES else narrow)
-            outcomes.append(Choice(name, true_k, method, chosen, time.perf_counter() - started))
+            outcomes.append(Choice(name, true_k, method, chosen))
     return outcomes
 
 
@@ -247,9 +243,16 @@ def sample(rows: NDArray[Any]) -> NDArray[Any]:
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), MOST_ROWS, replace=False))]
 
 
-def share_close(choices: Sequence[Choice]) -> float:
+def kind_of(set_name: str) -> str:
+    """Return what kind of set this is, by its name."""
+    if any(word in set_name for word in ("blobs", "uniform", "Gaussian")):
+        return "blobs and noise"
+    return "classes left out or cut" if "classes" in set_name else "real sets as they are"
+
+
+def count_close(choices: Sequence[Choice]) -> int:
     """Return how often the number was right or one off."""
-    return float(np.mean([choice.chosen is not None and abs(choice.chosen - choice.true_k) <= 1 for choice in choices]))
+    return sum(choice.chosen is not None and abs(choice.chosen - choice.true_k) <= 1 for choice in choices)
 
 
 def mean_log_error(choices: Sequence[Choice]) -> float:
@@ -258,20 +261,24 @@ def mean_log_error(choices: Sequence[Choice]) -> float:
 
 
 def print_choices(outcomes: Sequence[Choice]) -> None:
-    """Print what each method chose for each set, and how well it did over all of them."""
+    """Print what each method chose for each set, and how well it did over all of them, as a table in Markdown."""
     methods = list(dict.fromkeys(choice.method for choice in outcomes))
-    table = plain_table("Number of clusters", "set", "true", *methods)
+
+    def print_row(name: str, *cells: object) -> None:
+        print("|", " | ".join([name, *map(str, cells)]), "|")
+
+    print_row("set", "true", *methods)
+    print("|---|" + "---:|" * (1 + len(methods)))
     for name in dict.fromkeys(choice.set_name for choice in outcomes):
         row = {choice.method: choice for choice in outcomes if choice.set_name == name}
-        chosen = ["–" if row[method].chosen is None else str(row[method].chosen) for method in methods]
-        table.add_row(name, str(row[methods[0]].true_k), *chosen)
+        print_row(name, row[methods[0]].true_k, *(row[method].chosen or "–" for method in methods))
     of_method = {method: [choice for choice in outcomes if choice.method == method] for method in methods}
-    table.add_section()
-    table.add_row("right or one off", "", *(f"{share_close(of_method[method]):.0%}" for method in methods))
-    table.add_row("mean |log(K/true)|", "", *(f"{mean_log_error(of_method[method]):.2f}" for method in methods))
-    seconds = [np.sum([choice.seconds for choice in of_method[method]]) for method in methods]
-    table.add_row("seconds in all", "", *(f"{total:.0f}" for total in seconds))
-    results().print(table)
+    for kind in dict.fromkeys(kind_of(choice.set_name) for choice in outcomes):
+        of_kind = [[c for c in chosen if kind_of(c.set_name) == kind] for chosen in of_method.values()]
+        print_row(f"right or one off, {kind}", "", *(f"{count_close(found)} of {len(found)}" for found in of_kind))
+    shares = [count_close(chosen) / len(chosen) for chosen in of_method.values()]
+    print_row("right or one off", "", *(f"{share:.0%}" for share in shares))
+    print_row(r"mean \|log(K/true)\|", "", *(f"{mean_log_error(chosen):.2f}" for chosen in of_method.values()))
 
 
 def print_times(path: Path, rounds: int = 2) -> None:

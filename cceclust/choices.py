@@ -457,7 +457,7 @@ ROWS_FOR_OUTLIERS = 1024
 
 # Principal directions are evened out, each divided by the root of its deviation, if on this many rows the graph falls
 # into parts whose modularity is lower by at most so many standard errors. Fewer rows than the second number say little.
-ROWS_TO_COMPARE_DIRECTIONS, LEAST_ROWS_TO_EVEN_OUT, AS_CLEAR_ERRORS = 3000, 1000, 0.5
+ROWS_TO_COMPARE_DIRECTIONS, LEAST_ROWS_TO_EVEN_OUT, AS_CLEAR_ERRORS = 3000, 300, 0.5
 # It is not worth comparing where the longest would be shortened by less than this beside the shortest that is not
 # rounding. More columns than the second number are not evened out, as the time grows with their cube.
 LEAST_EVENING, MOST_COLUMNS_TO_EVEN_OUT = 1.5, 1024

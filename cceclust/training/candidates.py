@@ -539,7 +539,8 @@ def refitted(
         if settings.curved:
             lift = lift_for(arena, wanted, spectrum, n_clusters, fit, seed=seed, is_certain=settings.curved is True)
         if lift is not None:
-            heads = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
+            curved = curve_heads(lift, arena.space, heads, wanted, arena.sample_weight, fit, seed=seed)
+            heads = closer_heads(arena, wanted, lift, heads, curved, n_threads=settings.n_threads)
         plain = running.result()
     weights, biases = (
         np.concatenate([one, other])
@@ -570,6 +571,27 @@ def lift_for(
     best = wanted[int(arena.links_of(wanted).modularities.argmax())]
     curved = are_curved(lift, arena.space, best, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
     return lift if curved else None
+
+
+def closer_heads(
+    arena: Arena,
+    wanted: NDArray[np.integer[Any]],
+    lift: Lift,
+    straight: HeadStack,
+    curved: HeadStack,
+    *,
+    n_threads: int,
+) -> HeadStack:
+    """Return the curved heads, but the straight one where it is closer to its clusters.
+
+    Products of rows that are far out may be so large that steps are too long, and the head misses its clusters.
+    """
+    straight = widened(straight, curved.weights.shape[1])
+    stacks = straight.unstacked(), curved.unstacked()
+    apart = [(labels_of(arena, *heads, lift, n_threads=n_threads) != wanted).mean(axis=1) for heads in stacks]
+    is_straight = np.repeat(apart[0] < apart[1], curved.n_clusters)
+    weights = np.where(is_straight[:, None], straight.weights, curved.weights)
+    return HeadStack(len(wanted), weights, np.where(is_straight, straight.biases, curved.biases))
 
 
 def labels_of(
@@ -620,7 +642,7 @@ def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int
         choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
     )
     sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
-    n_init, dtype = choices.floor_repeats(*sample.shape, n_clusters), arena.space.rows.dtype
+    n_init, dtype = choices.floor_repeats(sample.shape[0], n_features, n_clusters), arena.space.rows.dtype
     head, bias = head_around(
         *kmeans_centres(sample, weights, arena.space, n_clusters, n_init=n_init, seed=seed), spectrum
     )

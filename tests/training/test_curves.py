@@ -11,9 +11,10 @@ from sklearn.datasets import load_digits
 
 from cceclust import CCEClusterer, clustering_accuracy
 from cceclust.errors import InputError
+from cceclust.training import candidates
 from cceclust.training.curves import are_curved, find_lift, space_of, standardized
 from cceclust.training.heads import HeadStack
-from cceclust.training.label_heads import fit_heads_to_labels
+from cceclust.training.label_heads import fit_heads_to_labels, widened
 from cceclust.training.rows import in_memory
 from cceclust.training.space import TrainingSpace
 from cceclust.training.spectrum import measure_spectrum
@@ -160,3 +161,18 @@ def test_an_absurd_row_has_a_cluster_all_the_same(size: float) -> None:
     assert model.curves_ is not None
     assert np.isfinite(model.probabilities_).all()
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_curved_heads_that_miss_their_clusters_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = bent_digits()
+    straight = CCEClusterer(10, curved=False, random_state=0).fit(X)
+
+    def missing(lift: Any, space: Any, start: Any, *arguments: Any, **named: Any) -> Any:
+        heads = widened(start, space.rows.shape[1] + len(lift.means))
+        heads.weights[:] = np.random.default_rng(0).normal(size=heads.weights.shape)
+        return heads
+
+    monkeypatch.setattr(candidates, "curve_heads", missing)
+    model = CCEClusterer(10, curved=True, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, straight.labels_)
+    assert model.curves_ is None
