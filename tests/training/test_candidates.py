@@ -180,9 +180,10 @@ def test_where_the_graph_joins_copies_of_rows_it_is_k_means(monkeypatch: pytest.
     generator = np.random.default_rng(0)
     kinds = generator.integers(0, 2, (10, 7))
     rows = (kinds[generator.integers(0, 10, 600)] ^ (generator.uniform(size=(600, 7)) < 0.05)).astype(float)
-    assert CCEClusterer(10, random_state=0).fit(rows).chosen_ == "K-means"
+    model = CCEClusterer(10, scale="overall", random_state=0)
+    assert model.fit(rows).chosen_ == "K-means"
     monkeypatch.setattr(choices, "MOST_COPIES", 1.0)
-    assert CCEClusterer(10, random_state=0).fit(rows).chosen_ != "K-means"
+    assert model.fit(rows).chosen_ != "K-means"
 
 
 def copies(n_kinds: int) -> TrainingSpace:
