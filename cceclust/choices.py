@@ -103,7 +103,7 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 MANY_CLUSTERS = 30
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more. Graphs with more rows than this get one of each kind, from the same fine parts: growing parts takes long
-# there, and heads that are trained on more rows are better candidates themselves.
+# there, and more of them made no better clusters.
 PARTITIONS, UNEVEN_PARTITIONS, ROWS_TO_SHARE_PARTS = 3, 2, 30_000
 # With fewer parts than wanted, the resolution of a partition is raised by this factor, at most this many times.
 RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
@@ -150,8 +150,8 @@ TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
 # K-means as a candidate: size in numbers of the sample on which it starts, and its least size in rows;
 FLOOR_NUMBERS, FLOOR_ROWS = 200_000, 2000
-# number of starts, and of rounds on all rows from the best one: from the first number to the second, and as many in
-# between as compare so many numbers of rows with those of centres in one round each. Few rows have many bad optima.
+# least and most number of its starts, and of rounds on all rows from the best one. Few rows have many bad optima and
+# take little time: what decides is how many times all rows can be compared with all centres in this many products.
 LEAST_FLOOR_REPEATS, MOST_FLOOR_REPEATS, FLOOR_WORK = 10, 50, 50_000_000
 # Rows of a file, and sparse rows, are judged on a sample of this many rows, if it fits into this many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20

@@ -126,7 +126,7 @@ def partition_graph(
     seed : int
         Decides the order in which nodes are looked at, on which the result depends a little.
     fine : ndarray of shape (n_nodes,), optional
-        From :func:`fine_parts`. Parts grow from these instead of single nodes, which takes most of the time.
+        From :func:`fine_parts`. Parts grow from these; to grow them from single nodes takes several times as long.
 
     Returns
     -------
