@@ -150,8 +150,9 @@ TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
 # K-means as a candidate: size in numbers of the sample on which it starts, and its least size in rows;
 FLOOR_NUMBERS, FLOOR_ROWS = 200_000, 2000
-# least and most number of its starts, and of rounds on all rows from the best one. Few rows have many bad optima and
-# take little time: what decides is how many times all rows can be compared with all centres in this many products.
+# least and most number of its starts, and of rounds on all rows from the best one. K-means of few rows often ends in
+# bad clusters but takes little time, so it starts more often there: to compare all rows with all centres so many times
+# takes FLOOR_WORK multiplications.
 LEAST_FLOOR_REPEATS, MOST_FLOOR_REPEATS, FLOOR_WORK = 10, 50, 50_000_000
 # Rows of a file, and sparse rows, are judged on a sample of this many rows, if it fits into this many bytes.
 ROWS_TO_JUDGE, BYTES_TO_JUDGE = 10_000, 256 << 20
@@ -163,7 +164,13 @@ LEAST_DIRECTIONS_FOR_COSINE = 32
 
 
 def floor_repeats(n_rows: int, n_features: int, n_clusters: int) -> int:
-    """Return how often K-means starts on so many rows, and how many rounds it goes at most."""
+    """Return how often K-means starts on so many rows; also how many rounds it goes on so many, at most.
+
+    Examples
+    --------
+    >>> floor_repeats(500, 7, 10), floor_repeats(2000, 64, 10), floor_repeats(2000, 256, 10)
+    (50, 39, 10)
+    """
     affordable = FLOOR_WORK // (n_rows * n_features * n_clusters)
     return max(LEAST_FLOOR_REPEATS, min(affordable, MOST_FLOOR_REPEATS))
 

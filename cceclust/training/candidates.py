@@ -582,9 +582,9 @@ def closer_heads(
     *,
     n_threads: int,
 ) -> HeadStack:
-    """Return the curved heads, but the straight one where it is closer to its clusters.
+    """Return each curved head, or the straight one in its place if that gives fewer rows a wrong cluster.
 
-    Products of rows that are far out may be so large that steps are too long, and the head misses its clusters.
+    Of rows with very large values the products are larger still; training may then diverge.
     """
     straight = widened(straight, curved.weights.shape[1])
     stacks = straight.unstacked(), curved.unstacked()

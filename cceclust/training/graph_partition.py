@@ -106,7 +106,7 @@ def density_of_links(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]
 
 
 def fine_parts(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
-    """Return a partition into several times as many parts as are wanted in the end, to merge these from."""
+    """Return a partition into at least twice as many parts as are wanted in the end; these are merged later."""
     n_fine = min(choices.FINE_PARTS * n_parts, graph.n_nodes)
     resolution, step = choices.FINE_RESOLUTION, choices.FINER_RESOLUTION
     return parts_at_least(graph, n_fine, seed, resolution=resolution, step=step)[0]
