@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from typing import Any, Literal
@@ -273,7 +273,7 @@ def find_arena(
     n_neighbors = min(choices.JUDGE_NEIGHBORS, len(kept) - 1)
     taken: Any = space.rows.take(kept)
     dense = (taken.toarray() if isinstance(space.rows, SparseRows) else np.asarray(taken)).astype(space.rows.dtype)
-    part = TrainingSpace(in_memory(dense), space.standardization, space.origin, space.axes)
+    part = replace(space, rows=in_memory(dense))
     found = find_graph(dense, n_neighbors, spectrum.n_directions, n_jobs=settings.n_jobs)
     return arena_of(part, sample_weight[kept], found)
 
@@ -288,7 +288,7 @@ def arena_of_rows(
     """Return the arena of all rows that have weight; without any, a row would be a part of the graph of its own."""
     if len(kept) == rows.shape[0]:
         return arena_of(space, sample_weight, neighbors)
-    part = TrainingSpace(ArrayRows(rows.matrix[kept]), space.standardization, space.origin, space.axes)
+    part = replace(space, rows=ArrayRows(rows.matrix[kept]))
     return arena_of(part, sample_weight[kept], np.searchsorted(kept, neighbors[kept]))
 
 
@@ -616,9 +616,12 @@ def kmeans_head(
 ) -> HeadStack:
     """Return a head with K-means' own clusters: rounds on all rows from the best start on a sample of them.
 
-    Many clusters start from the means of the graph's parts instead, all of them, and the judge decides: starts on a
-    sample would take longer than all rounds, and end in worse clusters.
+    Rows are taken as they were before directions were evened out, as K-means would have them. Many clusters start from
+    the means of the graph's parts instead, all of them, and the judge decides: starts on a sample would take longer
+    than all rounds, and end in worse clusters.
     """
+    space, back = arena.space.before_evening()
+    arena = replace(arena, space=space)
     if n_clusters < choices.MANY_CLUSTERS:
         labels = labels_of(arena, *start_on_sample(arena, n_clusters, spectrum, seed).unstacked(), n_threads=1)
     else:
@@ -632,7 +635,7 @@ def kmeans_head(
         labels = moved
     best = int(arena.links_of(labels).modularities.argmax())
     weights, biases = heads.unstacked()
-    return HeadStack(1, weights[best], biases[best])
+    return HeadStack(1, weights[best] if back is None else weights[best] @ back, biases[best])
 
 
 def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int) -> HeadStack:

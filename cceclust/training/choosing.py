@@ -39,14 +39,8 @@ def choose(
     """Return which of several labelings to take.
 
     Labelings that leave clusters out do not count if another one has all: they would often win, as modularity prefers
-    a number of clusters of its own. If the plain one (`floor`) is within two standard errors of the best, it is that
-    one, unless the best separates at most half as many neighbours. Otherwise it is one of those that the judge can
-    hardly tell from the best. Modularity would rather split a large cluster and join two small ones than leave sizes
-    unequal. So if the best one is clearly uneven all the same, and no even one is as good, sizes differ in truth, and
-    the one that separates the fewest neighbours is chosen. If not, sizes are taken to be about equal, and what counts
-    is evenness and the modularity among the nearest neighbours alone (`on_nearest`), which are of the same class more
-    often than others. The plain one is also taken if it separates at most half as many neighbours as the best, unless
-    nearly all rows are in one of its clusters.
+    a number of clusters of its own. The best of the others is taken (:func:`best_of`), or the plain one, where nothing
+    shows that it is worse (:func:`is_floor_kept`).
 
     A head can only approximate clusters that are not linearly separable, and of two heads the better clusters may be
     those that are harder to approximate. So what counts is the mean of two modularities: that of the head's labels,
@@ -80,38 +74,89 @@ def choose(
     >>> choose(labels, np.array([0.40, 0.41, -0.30]), np.array([0.2, 0.1, 0.3]), 2)
     0
     """
-    best = float(modularities.max())
-    error = standard_error(best, labels.shape[1])
-    is_floor = np.arange(len(labels)) == floor
-    if is_whole is not None:
-        is_rival = is_whole & ~is_floor
-        if is_rival.any():
-            modularities = np.where(is_rival | is_floor, modularities, -np.inf)
-            best = float(modularities.max())
-    if floor is not None:
-        top = int(np.argmax(np.where(is_floor, -np.inf, modularities)))
-        doubt = choices.FLOOR_ERRORS * standard_error(float(cuts[floor]), labels.shape[1])
-        # Fewer, not as few: where clusters are apart, neither separates any.
-        separates_fewer = cuts[top] < min(choices.CLEARLY_FEWER * cuts[floor], cuts[floor] - doubt)
-        if modularities[floor] >= best - choices.FLOOR_ERRORS * error and not separates_fewer:
-            return floor
-        sizes = np.bincount(labels[floor], minlength=n_clusters)
-        divides = sizes.min() >= choices.TINY_ROWS and evenness(labels[floor], n_clusters) >= choices.HARDLY_DIVIDED
-        most = cuts[int(np.argmax(modularities))]
-        if divides and cuts[floor] <= min(choices.CLEARLY_FEWER * most, most - error):
-            return floor
+    is_rival = np.arange(len(labels)) != floor
+    if is_whole is not None and (is_rival & is_whole).any():
+        is_rival &= is_whole
+    error = standard_error(float(modularities.max()), labels.shape[1])
     scores = modularities if on_graph is None else (modularities + on_graph) / 2
-    scores = np.where(is_floor, -np.inf, scores)
+    scores = np.where(is_rival, scores, -np.inf)
+    rival = best_of(labels, scores, scores if on_nearest is None else on_nearest, cuts, n_clusters, error)
+    if floor is None:
+        return rival
+    below_best = float(modularities[is_rival].max() - modularities[floor])
+    kept = is_floor_kept(
+        labels[floor],
+        n_clusters,
+        is_close=below_best <= choices.FLOOR_ERRORS * error,
+        cut=float(cuts[floor]),
+        rival_cut=float(cuts[rival]),
+    )
+    return floor if kept else rival
+
+
+def best_of(
+    labels: NDArray[np.integer[Any]],
+    scores: NDArray[np.float64],
+    finer: NDArray[np.float64],
+    cuts: NDArray[np.float64],
+    n_clusters: int,
+    error: float,
+) -> int:
+    """Return the best labeling, or one that its score can hardly tell from it.
+
+    Modularity would rather split a large cluster and join two small ones than leave sizes unequal. So if the best one
+    is clearly uneven all the same, and no even one is as good, sizes differ in truth, and the one that separates the
+    fewest neighbours is taken. If not, sizes are taken to be about equal, and what counts is evenness and the finer
+    score.
+    """
     below = errors_below(scores.max(), scores, error)
     unevenness = unevenness_of(labels, n_clusters)
     is_near = below <= choices.TIE_ERRORS
     is_even = is_near & (unevenness <= choices.UNEVEN)
     if is_even.any() or unevenness[int(scores.argmax())] <= choices.CLEARLY_UNEVEN:
-        finer = scores if on_nearest is None else on_nearest
         lacking = errors_below(finer[is_near].max(), finer, error) + unevenness / choices.UNEVEN
         return int(np.argmin(np.where(is_near, lacking, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
+
+
+def is_floor_kept(
+    labels: NDArray[np.integer[Any]], n_clusters: int, *, is_close: bool, cut: float, rival_cut: float
+) -> bool:
+    """Tell whether K-means' clusters are kept, as nothing shows that those of a rival are better.
+
+    Modularity prefers clusters of even size. So a higher one shows little where more neighbours are separated, surely
+    and not by chance.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        K-means' clusters.
+    n_clusters : int
+        Number of clusters.
+    is_close : bool
+        Whether their modularity is as good as the best, within its error.
+    cut, rival_cut : float
+        The part of pairs of neighbours that they and those of the rival separate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.repeat([0, 1, 2], [500, 300, 200])
+    >>> is_floor_kept(labels, 3, is_close=False, cut=0.10, rival_cut=0.15)
+    True
+    >>> is_floor_kept(labels, 3, is_close=False, cut=0.10, rival_cut=0.11)
+    False
+    """
+    n_samples = len(labels)
+    # Fewer by more than chance, too: where clusters are apart, neither separates any.
+    doubt = choices.FLOOR_ERRORS * standard_error(cut, n_samples)
+    if rival_cut < min(choices.CLEARLY_FEWER * cut, cut - doubt):
+        return False
+    if is_close:
+        return True
+    separates_fewer = cut < rival_cut - choices.FEWER_ERRORS * standard_error(rival_cut, n_samples)
+    return separates_fewer and evenness(labels, n_clusters) >= choices.HARDLY_DIVIDED
 
 
 def are_whole(labels: NDArray[np.integer[Any]], links: Links) -> NDArray[np.bool_]:

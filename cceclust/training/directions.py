@@ -67,7 +67,8 @@ def even_out(
     for where, block in rows.map_blocks(along_axes, n_threads=thread_count(n_jobs)):
         matrix[where] = block
     done = Standardization(np.zeros(rows.shape[1], rows.dtype), 1.0)
-    return TrainingSpace(ArrayRows(matrix), done, space.origin, axes if space.axes is None else axes @ space.axes)
+    whole = axes if space.axes is None else axes @ space.axes
+    return TrainingSpace(ArrayRows(matrix), done, space.origin, whole, evened_by=axes)
 
 
 def evened_rows(rows: ArrayRows, sample_weight: NDArray[Any], *, is_certain: bool = False) -> NDArray[Any]:

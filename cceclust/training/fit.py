@@ -293,7 +293,7 @@ def fit_heads(
         standardization=gathered.space.origin,
         prediction=prediction,
         columns=gathered.columns,
-        directions_evened=gathered.is_evened,
+        directions_evened=gathered.space.evened_by is not None,
         outlier_scores=(
             score_outliers(prepared, gathered.weights, settings, prediction) if gathered.has_all_rows else None
         ),

@@ -54,8 +54,6 @@ class Gathered:
         Number of such rows.
     columns : ndarray of shape (n_features,) or None
         What each column was divided by first, if columns were scaled one by one.
-    is_evened : bool
-        Whether principal directions were evened out.
     search : KSearch or None
         How the number of clusters was chosen; None if it was given.
     """
@@ -65,7 +63,6 @@ class Gathered:
     sample_weight: NDArray[Any]
     n_far: int
     columns: NDArray[np.float64] | None
-    is_evened: bool
     search: KSearch | None
 
     @property
@@ -164,7 +161,7 @@ def gather_in_memory(
         )
         if plain.axes is not None:
             space = evened_space(plain, settings, sample_weight, is_open=is_open, in_place=True, seed=seed)
-    return Gathered(space, slice(None), sample_weight, n_far, columns, space is not plain, search)
+    return Gathered(space, slice(None), sample_weight, n_far, columns, search)
 
 
 def measure_near_rows(
@@ -245,10 +242,10 @@ def gather_in_one_pass(
         shift = looked_at.centre.astype(np.float64)
         origin = standardization_of(sums[0], sums[1], shift, sample_weight.sum(dtype=np.float64), rows.dtype)
     plain = looked_at.space_of(ArrayRows(matrix), origin)
-    gathered = Gathered(plain, which, sample_weight, n_far, looked_at.columns, False, None)
+    gathered = Gathered(plain, which, sample_weight, n_far, looked_at.columns, None)
     is_open = neighbors is None and labelled is None
     space = evened_space(plain, settings, gathered.weights, is_open=is_open, in_place=True, seed=seed)
-    gathered = replace(gathered, space=space, is_evened=space is not plain)
+    gathered = replace(gathered, space=space)
     search = search_candidates(space.rows, settings, gathered.weights, neighbors, seed, on_progress)
     if search is not None:
         search = replace(search, rows=np.arange(rows.shape[0])[which][search.rows])

@@ -33,12 +33,15 @@ class TrainingSpace:
     axes : ndarray of shape (n_components, n_features) or None
         What the standardised original rows were multiplied by: the directions onto which they were projected, or the
         map that evened out their directions.
+    evened_by : ndarray of shape (n_columns, n_columns) or None
+        The symmetric matrix that evened out their directions in the end; None if they were left as they were.
     """
 
     rows: ArrayRows | SparseRows
     standardization: Standardization
     origin: Standardization
     axes: NDArray[Any] | None = None
+    evened_by: NDArray[Any] | None = None
 
     @classmethod
     def of_rows(cls, rows: ArrayRows | SparseRows, standardization: Standardization) -> TrainingSpace:
@@ -53,6 +56,15 @@ class TrainingSpace:
     def raw_heads(self, weights: NDArray[Any], biases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Convert weights and biases of heads that were trained in this space to the original rows."""
         return fold(weights if self.axes is None else weights @ self.axes, biases, self.origin)
+
+    def before_evening(self) -> tuple[TrainingSpace, NDArray[Any] | None]:
+        """Return the space before directions were evened out, and what its heads are multiplied by for this one."""
+        if self.evened_by is None:
+            return self, None
+        assert isinstance(self.rows, ArrayRows)
+        back = np.linalg.inv(self.evened_by.astype(np.float64)).astype(self.rows.dtype)
+        axes = back if self.axes is None else back @ self.axes
+        return TrainingSpace(ArrayRows(self.rows.matrix @ back), self.standardization, self.origin, axes), back
 
 
 def training_space(

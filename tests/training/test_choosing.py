@@ -58,6 +58,13 @@ def test_the_floor_is_kept_within_its_tolerance(below: float, kept: bool):
     assert (choose(LABELS, modularities, CUTS, 2, floor=3) == 3) is kept
 
 
+def test_the_floor_is_kept_if_it_surely_separates_fewer_neighbours():
+    modularities = np.array([0.5, 0.1, 0.1, 0.3])
+    for errors, taken in ((2.9, 0), (3.1, 3)):
+        cuts = np.array([0.2, 0.1, 0.1, 0.2 - errors * standard_error(0.2, 100)])
+        assert choose(LABELS, modularities, cuts, 2, floor=3) == taken
+
+
 def test_more_rows_make_the_judge_surer():
     assert standard_error(0.5, 100) == pytest.approx(0.05)
     assert standard_error(0.5, 10_000) == pytest.approx(0.005)
@@ -80,7 +87,7 @@ def test_the_floor_is_only_a_floor():
 def test_what_leaves_clusters_out_gives_way_to_what_is_whole():
     is_whole = np.array([False, True, False, False])
     assert choose(LABELS, np.array([0.5, 0.4, 0.3, 0.3]), CUTS, 2, is_whole=is_whole) == 1
-    # Where none is whole, all count; and K-means is kept as ever.
+    # Where none is whole, all count. If the plain one is as clear as the best, it is kept as ever.
     assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.3]), CUTS, 2, is_whole=np.zeros(4, bool)) == 0
     assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.49]), CUTS, 2, is_whole=is_whole, floor=3) == 3
 

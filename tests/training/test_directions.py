@@ -104,6 +104,27 @@ def test_a_head_says_the_same_of_evened_rows_and_of_features(n_components: int, 
     assert space.rows.matrix.var(axis=0).mean() == pytest.approx(1, rel=0.01)
 
 
+@pytest.mark.parametrize("n_components", [0, 4])
+def test_rows_and_heads_from_before_evening_are_found_again(n_components: int) -> None:
+    plain = space_of(hidden(), n_components)
+    space = evened(plain, is_certain=True)
+    before, back = space.before_evening()
+    wanted = plain.standardization.mean, plain.standardization.scale
+    np.testing.assert_allclose(before.rows.matrix, (plain.rows.matrix - wanted[0]) / wanted[1], atol=1e-9)
+    weights = np.random.default_rng(1).normal(size=(3, before.rows.shape[1]))
+    expected = before.rows.matrix @ weights.T
+    np.testing.assert_allclose(space.rows.matrix @ (weights @ back).T, expected, atol=1e-9)
+    np.testing.assert_allclose(before.raw_heads(weights, np.zeros(3))[0], plain.raw_heads(weights, np.zeros(3))[0])
+    assert plain.before_evening() == (plain, None)
+
+
+def test_clusters_of_kmeans_are_those_of_rows_as_they_are() -> None:
+    X = shown()[:, :6]
+    kept = [CCEClusterer(4, random_state=0, scale=scale).fit(X) for scale in ("directions", "overall")]
+    assert [model.chosen_ for model in kept] == ["K-means", "K-means"]
+    np.testing.assert_array_equal(*(model.labels_ for model in kept))
+
+
 def test_the_number_of_threads_changes_nothing() -> None:
     weights = np.ones(1200)
     one, two = (even_out(space_of(hidden()), weights, seed=0, n_jobs=n_jobs) for n_jobs in (1, 2))
