@@ -128,9 +128,9 @@ CURVED_ERRORS, ROWS_TO_TEST_CURVES, ROWS_FOR_CURVES = 2.0, 4000, 20_000
 # K-means is kept where its modularity is at most this many standard errors below the best,
 FLOOR_ERRORS = 2.0
 # unless the rival separates at most this part of the pairs of neighbours that K-means does. It is also kept where it
-# separates fewer than the rival by so many standard errors, unless its sizes have less than HARDLY_DIVIDED of the
-# entropy of equal ones: then nearly all rows are in one cluster.
-CLEARLY_FEWER, FEWER_ERRORS, HARDLY_DIVIDED = 0.5, 3.0, 0.25
+# separates fewer than the rival by so many standard errors, or where there are two clusters; but not if its sizes have
+# less than HARDLY_DIVIDED of the entropy of equal ones, as then nearly all rows are in one cluster.
+CLEARLY_FEWER, FEWER_ERRORS, HARDLY_DIVIDED = 0.6, 3.0, 0.25
 # It is kept, too, where more than this part of the rows have only copies of themselves for neighbours, as the graph
 # cannot judge then.
 # Copies differ by less than the second part of the rows' scale: projecting them rounds by their place in a block.

@@ -126,7 +126,8 @@ def is_floor_kept(
     """Tell whether K-means' clusters are kept, as nothing shows that those of a rival are better.
 
     Modularity prefers clusters of even size. So a higher one shows little where more neighbours are separated, surely
-    and not by chance.
+    and not by chance. Of two clusters, it shows little in any case: a cloud is divided about as well in one direction
+    as in another.
 
     Parameters
     ----------
@@ -155,8 +156,9 @@ def is_floor_kept(
         return False
     if is_close:
         return True
-    separates_fewer = cut < rival_cut - choices.FEWER_ERRORS * standard_error(rival_cut, n_samples)
-    return separates_fewer and evenness(labels, n_clusters) >= choices.HARDLY_DIVIDED
+    if evenness(labels, n_clusters) < choices.HARDLY_DIVIDED:
+        return False
+    return n_clusters == 2 or cut < rival_cut - choices.FEWER_ERRORS * standard_error(rival_cut, n_samples)
 
 
 def are_whole(labels: NDArray[np.integer[Any]], links: Links) -> NDArray[np.bool_]:

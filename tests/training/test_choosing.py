@@ -55,14 +55,20 @@ def test_where_sizes_differ_the_fewest_neighbours_are_separated(below: float, ta
 @pytest.mark.parametrize(("below", "kept"), [(1.5, True), (2.5, False)])
 def test_the_floor_is_kept_within_its_tolerance(below: float, kept: bool):
     modularities = np.array([0.5, 0.1, 0.1, 0.5 - below * standard_error(0.5, 100)])
-    assert (choose(LABELS, modularities, CUTS, 2, floor=3) == 3) is kept
+    assert (choose(LABELS, modularities, CUTS, 3, floor=3) == 3) is kept
 
 
 def test_the_floor_is_kept_if_it_surely_separates_fewer_neighbours():
     modularities = np.array([0.5, 0.1, 0.1, 0.3])
     for errors, taken in ((2.9, 0), (3.1, 3)):
         cuts = np.array([0.2, 0.1, 0.1, 0.2 - errors * standard_error(0.2, 100)])
-        assert choose(LABELS, modularities, cuts, 2, floor=3) == taken
+        assert choose(LABELS, modularities, cuts, 3, floor=3) == taken
+
+
+def test_the_floor_of_two_clusters_is_kept_unless_a_rival_separates_far_fewer_neighbours():
+    labels, modularities = np.tile(LABELS, 20), np.array([0.5, 0.1, 0.1, 0.2])
+    for cut, taken in ((0.05, 0), (0.07, 3)):
+        assert choose(labels, modularities, np.array([cut, 0.1, 0.1, 0.1]), 2, floor=3) == taken
 
 
 def test_more_rows_make_the_judge_surer():
@@ -106,10 +112,10 @@ def test_a_rival_of_equal_size_is_named_only_if_it_is_hardly_worse():
 def test_the_plain_one_is_not_kept_if_the_best_separates_far_fewer_neighbours():
     labels = np.tile(LABELS[:3], 20)
     modularities = np.array([0.66, 0.60, 0.655])
-    assert choose(labels, modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 0
-    assert choose(labels, modularities, np.array([0.011, 0.03, 0.02]), 2, floor=2) == 2
+    assert choose(labels, modularities, np.array([0.011, 0.03, 0.02]), 2, floor=2) == 0
+    assert choose(labels, modularities, np.array([0.013, 0.03, 0.02]), 2, floor=2) == 2
     # Of few rows, even half as many may be chance.
-    assert choose(LABELS[:3], modularities, np.array([0.009, 0.03, 0.02]), 2, floor=2) == 2
+    assert choose(LABELS[:3], modularities, np.array([0.010, 0.03, 0.02]), 2, floor=2) == 2
     assert choose(labels, modularities, np.zeros(3), 2, floor=2) == 2
 
 
