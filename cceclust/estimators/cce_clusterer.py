@@ -85,7 +85,7 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
         Whether each column is first divided by its own standard deviation, or each principal direction by the root of
         its own. "auto" divides columns where the largest deviation is more than 20 times the median one, as in tables
         whose columns are in different units. It then divides directions if the graph of neighbours falls into parts as
-        clear as without: in dense rows of few directions, at least 1,000 of them, without given neighbours or a prior.
+        clear as without: in dense rows of few directions, at least 300 of them, without given neighbours or a prior.
     n_jobs : int, optional
         Number of threads; all cores by default. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

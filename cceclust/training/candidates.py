@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from cceclust.training.graph_partition import (
     improved_labels,
     partition_graph,
     partition_unevenly,
+    resolution_for,
     symmetric_graph,
 )
 from cceclust.training.head import Head
@@ -43,6 +44,7 @@ __all__ = [
     "Arena",
     "Choice",
     "HeadPlan",
+    "Partitions",
     "choose_head",
     "find_arena",
     "find_graph",
@@ -103,16 +105,23 @@ class Arena:
         Their nearest neighbours.
     graph : Graph
         The same, made symmetric.
+    resolution : float
+        That of the modularity by which candidates are judged.
     """
 
     space: TrainingSpace
     sample_weight: NDArray[Any]
     neighbors: NDArray[Any]
     graph: Graph
+    resolution: float = 1.0
 
     def links_of(self, labels: NDArray[Any], n_nearest: int | None = None, *, n_clusters: int = 1) -> Links:
         """Count the links of several labelings, to all neighbours or to so many of the nearest."""
         return links_of(labels, self.neighbors[:, :n_nearest], self.sample_weight, n_clusters=n_clusters)
+
+    def scores_of(self, labels: NDArray[Any], n_nearest: int | None = None) -> NDArray[np.float64]:
+        """Return the modularity of several labelings, with all neighbours or with so many of the nearest."""
+        return self.links_of(labels, n_nearest).modularities_at(self.resolution)
 
     @property
     def joins_copies(self) -> bool:
@@ -132,6 +141,21 @@ class Arena:
             if is_copy.sum() <= choices.MOST_COPIES * len(matrix):
                 return False
         return int((is_copy & has_other).sum()) > choices.MOST_COPIES * len(matrix)
+
+
+class Partitions(NamedTuple):
+    """Partitions of the graph.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_partitions, n_rows)
+        The partitions, the best first.
+    resolution : float
+        That of the modularity by which they were made, and by which all candidates are judged.
+    """
+
+    labels: NDArray[np.int32]
+    resolution: float
 
 
 @dataclass(frozen=True)
@@ -422,16 +446,26 @@ def start_heads(
     )
 
 
-def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> NDArray[np.int32]:
-    """Return several partitions of the graph, the best first."""
+def partitions_of(arena: Arena, n_clusters: int, *, seed: int, n_threads: int) -> Partitions:
+    """Return several partitions of the graph, the best first.
+
+    Modularity prefers a number of parts of its own, and of more parts than that it would rather have small ones beside
+    large ones than even ones. So for many clusters, its resolution is that at which the graph falls into as many.
+    """
     graph, fine = arena.graph, None
     ways = [partition_graph] * choices.PARTITIONS + [partition_unevenly] * choices.UNEVEN_PARTITIONS
     if graph.n_nodes > choices.ROWS_TO_SHARE_PARTS:
         ways, fine = [partition_graph, partition_unevenly], fine_parts(graph, n_clusters, seed=seed)
+    is_many = n_clusters >= choices.MANY_CLUSTERS
+    resolution = resolution_for(graph, n_clusters, seed=seed, fine=fine) if is_many else 1.0
     with ThreadPoolExecutor(n_threads) as pool:
-        jobs = [pool.submit(way, graph, n_clusters, seed=seed + number, fine=fine) for number, way in enumerate(ways)]
+        jobs = [
+            pool.submit(way, graph, n_clusters, seed=seed + number, fine=fine, resolution=resolution)
+            for number, way in enumerate(ways)
+        ]
         found = np.stack([job.result() for job in jobs])
-    return found[np.argsort(-arena.links_of(found).modularities, kind="stable")]
+    scores = arena.links_of(found).modularities_at(resolution)
+    return Partitions(found[np.argsort(-scores, kind="stable")], resolution)
 
 
 def choose_head(
@@ -439,7 +473,7 @@ def choose_head(
     plans: Sequence[HeadPlan],
     weights: NDArray[Any],
     biases: NDArray[Any],
-    partitions: NDArray[np.int32] | None,
+    partitions: Partitions | None,
     spectrum: Spectrum,
     settings: FitSettings,
     decay: float,
@@ -459,7 +493,7 @@ def choose_head(
         Of the trained heads.
     weights, biases : ndarray of shape (n_heads, n_clusters, n_features) and (n_heads, n_clusters)
         The trained heads, for standardised rows.
-    partitions : ndarray of shape (n_partitions, n_rows) or None
+    partitions : Partitions or None
         Partitions of the graph.
     spectrum : Spectrum
         How the rows vary.
@@ -473,7 +507,8 @@ def choose_head(
     names = [f"head {number + 1} ({plan.name})" for number, plan in enumerate(plans)]
     candidates = Candidates(names, weights, biases)
     if partitions is not None:
-        candidates = refitted(candidates, arena, partitions, spectrum, settings, decay, seed=seed)
+        arena = replace(arena, resolution=partitions.resolution)
+        candidates = refitted(candidates, arena, partitions.labels, spectrum, settings, decay, seed=seed)
     n_clusters, wanted = settings.n_clusters, candidates.wanted
     labels = labels_of(arena, candidates.weights, candidates.biases, candidates.lift, n_threads=settings.n_threads)
     links = arena.links_of(labels, n_clusters=n_clusters)
@@ -483,13 +518,13 @@ def choose_head(
     else:
         best = choose(
             labels,
-            modularities,
+            links.modularities_at(arena.resolution),
             links.cuts,
             n_clusters,
             floor=candidates.floor,
             is_whole=are_whole(labels, links),
-            on_graph=None if wanted is None else arena.links_of(wanted).modularities,
-            on_nearest=None if wanted is None else arena.links_of(wanted, choices.NEAREST_TO_DECIDE).modularities,
+            on_graph=None if wanted is None else arena.scores_of(wanted),
+            on_nearest=None if wanted is None else arena.scores_of(wanted, choices.NEAREST_TO_DECIDE),
         )
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, n_clusters) for other in codes]
@@ -521,7 +556,8 @@ def refitted(
     """Improve the clusters of trained heads on the graph, and fit heads to them, to its partitions and by K-means."""
     n_clusters = settings.n_clusters
     found = labels_of(arena, trained.weights, trained.biases, n_threads=settings.n_threads)
-    wanted = np.stack([*(improved_labels(arena.graph, labels, n_clusters) for labels in found), *partitions])
+    improved = [improved_labels(arena.graph, labels, n_clusters, resolution=arena.resolution) for labels in found]
+    wanted = np.stack([*improved, *partitions])
     start = heads_around_means(arena.space, wanted, n_clusters, spectrum, arena.sample_weight)
     fit = partial(
         fit_heads_to_labels,
@@ -568,7 +604,7 @@ def lift_for(
     lift = find_lift(arena.space, arena.sample_weight, seed=seed)
     if lift is None or is_certain:
         return lift
-    best = wanted[int(arena.links_of(wanted).modularities.argmax())]
+    best = wanted[int(arena.scores_of(wanted).argmax())]
     curved = are_curved(lift, arena.space, best, spectrum, arena.sample_weight, n_clusters, fit, seed=seed)
     return lift if curved else None
 
@@ -633,7 +669,7 @@ def kmeans_head(
         if np.array_equal(moved, labels):
             break
         labels = moved
-    best = int(arena.links_of(labels).modularities.argmax())
+    best = int(arena.scores_of(labels).argmax())
     weights, biases = heads.unstacked()
     return HeadStack(1, weights[best] if back is None else weights[best] @ back, biases[best])
 

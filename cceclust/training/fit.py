@@ -16,6 +16,7 @@ from cceclust.training.candidates import (
     Arena,
     Choice,
     HeadPlan,
+    Partitions,
     choose_head,
     find_arena,
     find_graph,
@@ -446,13 +447,13 @@ def companion_count(rows: Rows, spectrum: Spectrum, settings: FitSettings, n_row
 
 def plan_candidates(
     prepared: Prepared, settings: FitSettings, decay: float, dtype: np.dtype[Any], *, seed: int
-) -> tuple[list[HeadPlan], NDArray[np.int32] | None]:
+) -> tuple[list[HeadPlan], Partitions | None]:
     """Return how each head is trained, and the partitions of the graph that are candidates beside them."""
     partitions = None
     if prepared.arena is not None and settings.mixes_heads:
         partitions = partitions_of(prepared.arena, settings.n_clusters, seed=seed, n_threads=settings.n_threads)
     crowded = choices.is_crowded(prepared.spectrum.n_directions, settings.n_clusters)
-    best = None if partitions is None else partitions[0]
+    best = None if partitions is None else partitions.labels[0]
     return plan_heads(settings, decay, settings.prior_parts(dtype), best, crowded=crowded), partitions
 
 
@@ -460,7 +461,7 @@ def train_heads(
     prepared: Prepared,
     settings: FitSettings,
     plans: Sequence[HeadPlan],
-    partitions: NDArray[np.int32] | None,
+    partitions: Partitions | None,
     make_objective: MakeObjective | None,
     sample_weight: NDArray[Any],
     learning: NDArray[Any],
@@ -472,7 +473,7 @@ def train_heads(
     space, spectrum = prepared.space, prepared.spectrum
     decays = np.array([plan.weight_decay for plan in plans])
     plan = make_plan(settings, decays, int((learning > 0).sum()), space, learning, supervision, seed=seed)
-    best = None if partitions is None else partitions[0]
+    best = None if partitions is None else partitions.labels[0]
 
     def draw_heads(members: NDArray[np.intp], generator: np.random.Generator) -> HeadStack:
         if supervision is not None:

@@ -8,6 +8,7 @@ and then merged: so that modularity falls least, or, where sizes may differ, whe
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "improved_labels",
     "partition_graph",
     "partition_unevenly",
+    "resolution_for",
     "symmetric_graph",
 ]
 
@@ -92,9 +94,11 @@ def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[
 Linkage = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
-def modularity_gained(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+def modularity_gained(
+    links: NDArray[Any], one: NDArray[Any], other: NDArray[Any], *, resolution: float = 1.0
+) -> NDArray[np.float64]:
     """Return half of what the modularity gains. Two large parts lose more than a large and a small one."""
-    return np.asarray(links - one * other)
+    return np.asarray(links - resolution * one * other)
 
 
 def density_of_links(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
@@ -112,8 +116,23 @@ def fine_parts(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32
     return parts_at_least(graph, n_fine, seed, resolution=resolution, step=step)[0]
 
 
+def resolution_for(graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None) -> float:
+    """Return the least resolution from 1 on at which the graph falls into at least so many parts.
+
+    Parameters are those of :func:`partition_graph`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = symmetric_graph(np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 2]]))
+    >>> resolution_for(graph, 2), round(resolution_for(graph, 3), 2)
+    (1.0, 2.44)
+    """
+    return parts_at_least(graph, n_parts, seed, resolution=1.0, step=choices.RESOLUTION_STEP, start=fine)[1]
+
+
 def partition_graph(
-    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None
+    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None, resolution: float = 1.0
 ) -> NDArray[np.int32]:
     """Return a partition of high modularity into so many parts.
 
@@ -127,6 +146,8 @@ def partition_graph(
         Decides the order in which nodes are looked at, on which the result depends a little.
     fine : ndarray of shape (n_nodes,), optional
         From :func:`fine_parts`. Parts grow from these; to grow them from single nodes takes several times as long.
+    resolution : float
+        That of the modularity: above 1, parts of fewer nodes, and of more even size, are preferred.
 
     Returns
     -------
@@ -144,12 +165,13 @@ def partition_graph(
     >>> np.bincount(partition_graph(graph, 3)).tolist()
     [2, 1, 3]
     """
-    labels, resolution = parts_at_least(graph, n_parts, seed, resolution=1.0, step=choices.RESOLUTION_STEP, start=fine)
-    return merged_parts(graph, labels, n_parts, modularity_gained, resolution)
+    step, linkage = choices.RESOLUTION_STEP, partial(modularity_gained, resolution=resolution)
+    labels, reached = parts_at_least(graph, n_parts, seed, resolution=resolution, step=step, start=fine)
+    return merged_parts(graph, labels, n_parts, linkage, reached)
 
 
 def partition_unevenly(
-    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None
+    graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None, resolution: float = 1.0
 ) -> NDArray[np.int32]:
     """Return a partition into so many parts whose sizes may differ much, as far as links speak for it.
 
@@ -163,7 +185,7 @@ def partition_unevenly(
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
     fine = fine_parts(graph, n_parts, seed=seed) if fine is None else fine
-    return merged_parts(graph, fine, n_parts, density_of_links, 1.0)
+    return merged_parts(graph, fine, n_parts, density_of_links, resolution)
 
 
 def parts_at_least(

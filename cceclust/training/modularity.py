@@ -78,7 +78,11 @@ class Links:
     @property
     def modularities(self) -> NDArray[np.float64]:
         """The modularity of each labeling."""
-        return np.asarray(self.within.sum(axis=1) - (self.ends**2).sum(axis=1))
+        return self.modularities_at(1.0)
+
+    def modularities_at(self, resolution: float) -> NDArray[np.float64]:
+        """Return the modularity of each labeling, with the links that strangers would have counted so many times."""
+        return np.asarray(self.within.sum(axis=1) - resolution * (self.ends**2).sum(axis=1))
 
     @property
     def cuts(self) -> NDArray[np.float64]:

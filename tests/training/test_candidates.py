@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
-from cceclust.training.candidates import arena_of, modularity_of_rows, plan_heads
+from cceclust.training.candidates import arena_of, modularity_of_rows, partitions_of, plan_heads
 from cceclust.training.graph_partition import partition_graph, symmetric_graph
 from cceclust.training.rows import ArrayRows, in_memory
 from cceclust.training.settings import FitSettings
@@ -50,6 +50,20 @@ def test_many_clusters_are_all_found_and_better_than_by_k_means() -> None:
     assert len(np.unique(model.labels_)) == 100
     plain = KMeans(100, n_init=1, random_state=0).fit(X)
     assert adjusted_rand_score(classes, model.labels_) > adjusted_rand_score(classes, plain.labels_) + 0.1
+
+
+def test_many_clusters_are_judged_at_the_resolution_at_which_the_graph_falls_into_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, _ = unequal()
+    space = TrainingSpace.of_rows(ArrayRows(X), Standardization(X.mean(axis=0), 1.0))
+    arena = arena_of(space, np.ones(len(X)), nearest_neighbors(X, 15))
+    monkeypatch.setattr(choices, "MANY_CLUSTERS", 20)
+    few, many = (partitions_of(arena, count, seed=0, n_threads=1) for count in (19, 20))
+    assert few.resolution == 1.0 < many.resolution
+    for found in (few, many):
+        scores = arena.links_of(found.labels).modularities_at(found.resolution)
+        assert list(scores) == sorted(scores, reverse=True)
 
 
 def test_heads_differ_in_start_fairness_prior_and_decay() -> None:

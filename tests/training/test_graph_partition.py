@@ -11,12 +11,14 @@ from scipy import sparse
 from cceclust.training.graph_partition import (
     fine_parts,
     graph_of_parts,
+    grown_parts,
     improved_labels,
     partition_graph,
     partition_unevenly,
+    resolution_for,
     symmetric_graph,
 )
-from cceclust.training.modularity import neighbor_modularity
+from cceclust.training.modularity import links_of, neighbor_modularity
 
 
 def groups(sizes, n_neighbors=5, seed=0):
@@ -121,6 +123,20 @@ def test_a_graph_is_the_matrix_of_neighbours_and_its_transpose(is_weighted):
     assert found.has_canonical_format
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-15)
     np.testing.assert_allclose(graph.strengths, expected.sum(axis=1))
+
+
+def test_a_resolution_divides_the_graph_into_enough_parts_of_more_even_size():
+    neighbors, _ = groups([300, 300, 40, 40, 40, 40], n_neighbors=10)
+    graph = symmetric_graph(neighbors)
+    assert resolution_for(graph, 6) == 1.0
+    resolution = resolution_for(graph, 12)
+    assert resolution > 1.0
+    assert len(np.unique(grown_parts(graph, resolution, 0))) >= 12 > len(np.unique(grown_parts(graph, 1.0, 0)))
+    plain, finer = (partition_graph(graph, 12, resolution=tried) for tried in (1.0, resolution))
+    assert len(np.unique(finer)) == 12
+    links = links_of(np.stack([plain, finer]), neighbors)
+    assert np.diff(links.modularities_at(resolution)) >= 0
+    assert np.bincount(finer).std() < np.bincount(plain).std()
 
 
 def test_rows_without_weight_pull_nobody():

@@ -46,6 +46,15 @@ def test_it_is_the_trace_less_what_strangers_would_share(case):
 
 
 @settings(max_examples=60, deadline=None)
+@given(graphs(), st.floats(0, 5))
+def test_at_a_resolution_strangers_count_so_many_times(case, resolution):
+    labels, neighbors, weights = case
+    links = links_of(labels, neighbors, weights)
+    shared = 1 - links.cuts - links.modularities
+    np.testing.assert_allclose(links.modularities_at(resolution), 1 - links.cuts - resolution * shared, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_links_stay_in_a_cluster_or_leave_it(case):
     labels, neighbors, weights = case
