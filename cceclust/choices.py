@@ -99,9 +99,9 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
     ("graph", 1.0, True, 0.3),
 )
 # With so many clusters, one head is trained, from the graph: a batch has few rows of each cluster, so trained heads
-# leave some empty, and training takes most of the time. K-means starts from the graph, too, and candidates are judged at
-# the resolution at which the graph falls into as many parts: for 30 classes of equal size this was worth nine points of
-# accuracy, for unequal ones it cost three.
+# leave some empty, and training takes most of the time. K-means starts from the graph, too. And candidates are judged
+# at the resolution at which the graph falls into as many parts: of 30 classes of equal size that found nine points more,
+# of unequal ones three less.
 MANY_CLUSTERS = 30
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more. Graphs with more rows than this get one of each kind, from the same fine parts: growing parts takes long

@@ -86,6 +86,7 @@ def choose(
     below_best = float(modularities[is_rival].max() - modularities[floor])
     kept = is_floor_kept(
         labels[floor],
+        labels[rival],
         n_clusters,
         is_close=below_best <= choices.FLOOR_ERRORS * error,
         cut=float(cuts[floor]),
@@ -121,7 +122,13 @@ def best_of(
 
 
 def is_floor_kept(
-    labels: NDArray[np.integer[Any]], n_clusters: int, *, is_close: bool, cut: float, rival_cut: float
+    labels: NDArray[np.integer[Any]],
+    rival: NDArray[np.integer[Any]],
+    n_clusters: int,
+    *,
+    is_close: bool,
+    cut: float,
+    rival_cut: float,
 ) -> bool:
     """Tell whether K-means' clusters are kept, as nothing shows that those of a rival are better.
 
@@ -131,12 +138,12 @@ def is_floor_kept(
 
     Parameters
     ----------
-    labels : ndarray of shape (n_samples,)
-        K-means' clusters.
+    labels, rival : ndarray of shape (n_samples,)
+        K-means' clusters, and the rival's.
     n_clusters : int
         Number of clusters.
     is_close : bool
-        Whether their modularity is as good as the best, within its error.
+        Whether K-means modularity is as good as the best, within its error.
     cut, rival_cut : float
         The part of pairs of neighbours that they and those of the rival separate.
 
@@ -144,12 +151,15 @@ def is_floor_kept(
     --------
     >>> import numpy as np
     >>> labels = np.repeat([0, 1, 2], [500, 300, 200])
-    >>> is_floor_kept(labels, 3, is_close=False, cut=0.10, rival_cut=0.15)
+    >>> is_floor_kept(labels, labels[::-1], 3, is_close=False, cut=0.10, rival_cut=0.15)
     True
-    >>> is_floor_kept(labels, 3, is_close=False, cut=0.10, rival_cut=0.11)
+    >>> is_floor_kept(labels, labels[::-1], 3, is_close=False, cut=0.10, rival_cut=0.11)
     False
     """
     n_samples = len(labels)
+    # Of many clusters, a few may be missing.
+    if n_clusters < choices.MANY_CLUSTERS and len(np.unique(labels)) < len(np.unique(rival)):
+        return False
     # Fewer by more than chance, too: where clusters are apart, neither separates any.
     doubt = choices.FLOOR_ERRORS * standard_error(cut, n_samples)
     if rival_cut < min(choices.CLEARLY_FEWER * cut, cut - doubt):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cceclust import choices
 from cceclust.training.choosing import are_whole, choose, even_rival, standard_error
 from cceclust.training.modularity import links_of
 
@@ -63,6 +64,15 @@ def test_the_floor_is_kept_if_it_surely_separates_fewer_neighbours():
     for errors, taken in ((2.9, 0), (3.1, 3)):
         cuts = np.array([0.2, 0.1, 0.1, 0.2 - errors * standard_error(0.2, 100)])
         assert choose(LABELS, modularities, cuts, 3, floor=3) == taken
+
+
+def test_a_floor_with_an_empty_cluster_gives_way_to_a_rival_without(monkeypatch: pytest.MonkeyPatch):
+    labels = np.stack([np.arange(100) % 3, np.arange(100) % 2])
+    modularities, cuts = np.array([0.5, 0.499]), np.array([0.1, 0.0])
+    assert choose(labels, modularities, cuts, 3, floor=1) == 0
+    assert choose(labels % 2, modularities, cuts, 3, floor=1) == 1
+    monkeypatch.setattr(choices, "MANY_CLUSTERS", 3)
+    assert choose(labels, modularities, cuts, 3, floor=1) == 1
 
 
 def test_the_floor_of_two_clusters_is_kept_unless_a_rival_separates_far_fewer_neighbours():
