@@ -100,8 +100,8 @@ HEAD_MIX: tuple[tuple[str, float, bool, float], ...] = (
 )
 # With so many clusters, one head is trained, from the graph: a batch has few rows of each cluster, so trained heads
 # leave some empty, and training takes most of the time. K-means starts from the graph, too. And candidates are judged
-# at the resolution at which the graph falls into as many parts: of 30 classes of equal size that found nine points more,
-# of unequal ones three less.
+# at the resolution at which the graph falls into as many parts: of 30 classes of equal size that found nine points
+# more, of unequal ones three less.
 MANY_CLUSTERS = 30
 # Partitions of the graph beside them, which differ by the order in which rows are looked at; and some whose sizes may
 # differ more. Graphs with more rows than this get one of each kind, from the same fine parts: growing parts takes long
