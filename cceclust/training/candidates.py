@@ -120,7 +120,7 @@ class Arena:
         return links_of(labels, self.neighbors[:, :n_nearest], self.sample_weight, n_clusters=n_clusters)
 
     def scores_of(self, labels: NDArray[Any], n_nearest: int | None = None) -> NDArray[np.float64]:
-        """Return the modularity of several labelings, with all neighbours or with so many of the nearest."""
+        """Return the modularity of several labelings at the resolution, on all neighbours or so many of the nearest."""
         return self.links_of(labels, n_nearest).modularities_at(self.resolution)
 
     @property
@@ -195,7 +195,7 @@ class Choice:
     names : list of str
         What the candidates are.
     modularities : ndarray of shape (n_candidates,)
-        What the judge says of each.
+        That of each, at a resolution of 1.
     best : int
         Number of the chosen one.
     agreement : float or None
@@ -223,7 +223,7 @@ class Choice:
 
     @property
     def is_floor(self) -> bool:
-        """Whether K-means' own clusters were kept, as no other candidate is surely better."""
+        """Whether K-means' own clusters were kept."""
         return self.names[self.best] == FLOOR_NAME
 
     @property
@@ -528,7 +528,8 @@ def choose_head(
         )
     codes = labels.astype(np.intp)
     agreeing = [adjusted_rand_index(codes[best], other, n_clusters) for other in codes]
-    may_have_rival = partitions is not None and best != candidates.floor
+    # At a higher resolution, clusters of equal size were preferred anyway.
+    may_have_rival = partitions is not None and best != candidates.floor and arena.resolution == 1
     return Choice(
         candidates.weights[best],
         candidates.biases[best],
@@ -568,7 +569,9 @@ def refitted(
     lift = None
     # K-means does not depend on the heads, and each keeps one thread busy.
     with ThreadPoolExecutor(1) as beside:
-        running = beside.submit(kmeans_head, arena, n_clusters, spectrum, partitions, seed=seed)
+        # Where directions are evened out on request, K-means is given the rows like this, too.
+        find = kmeans_head if settings.scale == "directions" else kmeans_head_before_evening
+        running = beside.submit(find, arena, n_clusters, spectrum, partitions, seed=seed)
         if settings.n_threads == 1:
             running.result()
         heads = fit(start, arena.space, wanted, arena.sample_weight)
@@ -652,12 +655,9 @@ def kmeans_head(
 ) -> HeadStack:
     """Return a head with K-means' own clusters: rounds on all rows from the best start on a sample of them.
 
-    Rows are taken as they were before directions were evened out, as K-means would have them. Many clusters start from
-    the means of the graph's parts instead, all of them, and the judge decides: starts on a sample would take longer
-    than all rounds, and end in worse clusters.
+    Many clusters start from the means of the graph's parts instead, all of them, and the judge decides: starts on a
+    sample would take longer than all rounds, and end in worse clusters.
     """
-    space, back = arena.space.before_evening()
-    arena = replace(arena, space=space)
     if n_clusters < choices.MANY_CLUSTERS:
         labels = labels_of(arena, *start_on_sample(arena, n_clusters, spectrum, seed).unstacked(), n_threads=1)
     else:
@@ -671,7 +671,19 @@ def kmeans_head(
         labels = moved
     best = int(arena.scores_of(labels).argmax())
     weights, biases = heads.unstacked()
-    return HeadStack(1, weights[best] if back is None else weights[best] @ back, biases[best])
+    return HeadStack(1, weights[best], biases[best])
+
+
+def kmeans_head_before_evening(
+    arena: Arena, n_clusters: int, spectrum: Spectrum, partitions: NDArray[np.int32], *, seed: int
+) -> HeadStack:
+    """Return a head with the clusters that K-means finds in the rows before their directions were evened out."""
+    if arena.space.evened_by is None:
+        return kmeans_head(arena, n_clusters, spectrum, partitions, seed=seed)
+    space, back = arena.space.before_evening()
+    spectrum = measure_spectrum(space.rows, space.standardization, arena.sample_weight, seed=seed)
+    heads = kmeans_head(replace(arena, space=space), n_clusters, spectrum, partitions, seed=seed)
+    return HeadStack(1, heads.weights @ back, heads.biases)
 
 
 def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int) -> HeadStack:

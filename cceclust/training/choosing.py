@@ -51,7 +51,7 @@ def choose(
     labels : ndarray of shape (n_labelings, n_samples)
         The candidates.
     modularities : ndarray of shape (n_labelings,)
-        What :func:`cceclust.training.modularity.neighbor_modularity` says of them.
+        Their modularities, at the resolution of the judge.
     cuts : ndarray of shape (n_labelings,)
         The part of pairs of neighbours that each separates.
     n_clusters : int
@@ -98,7 +98,7 @@ def choose(
 def best_of(
     labels: NDArray[np.integer[Any]],
     scores: NDArray[np.float64],
-    finer: NDArray[np.float64],
+    on_nearest: NDArray[np.float64],
     cuts: NDArray[np.float64],
     n_clusters: int,
     error: float,
@@ -107,15 +107,15 @@ def best_of(
 
     Modularity would rather split a large cluster and join two small ones than leave sizes unequal. So if the best one
     is clearly uneven all the same, and no even one is as good, sizes differ in truth, and the one that separates the
-    fewest neighbours is taken. If not, sizes are taken to be about equal, and what counts is evenness and the finer
-    score.
+    fewest neighbours is taken. If not, sizes are taken to be about equal, and what counts is evenness and the score on
+    the nearest neighbours alone. `error` is the standard error of the scores.
     """
     below = errors_below(scores.max(), scores, error)
     unevenness = unevenness_of(labels, n_clusters)
     is_near = below <= choices.TIE_ERRORS
     is_even = is_near & (unevenness <= choices.UNEVEN)
     if is_even.any() or unevenness[int(scores.argmax())] <= choices.CLEARLY_UNEVEN:
-        lacking = errors_below(finer[is_near].max(), finer, error) + unevenness / choices.UNEVEN
+        lacking = errors_below(on_nearest[is_near].max(), on_nearest, error) + unevenness / choices.UNEVEN
         return int(np.argmin(np.where(is_near, lacking, np.inf)))
     near = np.flatnonzero(below <= choices.UNEVEN_TIE_ERRORS)
     return int(near[np.argmin(cuts[near])])
@@ -143,7 +143,7 @@ def is_floor_kept(
     n_clusters : int
         Number of clusters.
     is_close : bool
-        Whether K-means modularity is as good as the best, within its error.
+        Whether K-means' modularity is as good as the best, within its error.
     cut, rival_cut : float
         The part of pairs of neighbours that they and those of the rival separate.
 
@@ -157,8 +157,7 @@ def is_floor_kept(
     False
     """
     n_samples = len(labels)
-    # Of many clusters, a few may be missing.
-    if n_clusters < choices.MANY_CLUSTERS and len(np.unique(labels)) < len(np.unique(rival)):
+    if len(np.unique(labels)) < len(np.unique(rival)):
         return False
     # Fewer by more than chance, too: where clusters are apart, neither separates any.
     doubt = choices.FLOOR_ERRORS * standard_error(cut, n_samples)
@@ -219,7 +218,7 @@ def even_rival(
         return None
     rival = int(even[np.argmax(modularities[even])])
     score = float(modularities[chosen])
-    allowed = min(choices.RIVAL_ERRORS * standard_error(score, labels.shape[1]), choices.RIVAL_PART * score)
+    allowed = min(choices.EVEN_RIVAL_ERRORS * standard_error(score, labels.shape[1]), choices.EVEN_RIVAL_PART * score)
     return rival if modularities[rival] >= score - allowed else None
 
 

@@ -117,7 +117,7 @@ def fine_parts(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32
 
 
 def resolution_for(graph: Graph, n_parts: int, *, seed: int = 0, fine: NDArray[np.int32] | None = None) -> float:
-    """Return the least resolution from 1 on at which the graph falls into at least so many parts.
+    """Return the first resolution, in steps from 1 on, at which the graph falls into at least so many parts.
 
     Parameters are those of :func:`partition_graph`.
 

@@ -81,7 +81,7 @@ class Links:
         return self.modularities_at(1.0)
 
     def modularities_at(self, resolution: float) -> NDArray[np.float64]:
-        """Return the modularity of each labeling, with the links that strangers would have counted so many times."""
+        """Return the modularity of each labeling, with the links expected by chance multiplied by the resolution."""
         return np.asarray(self.within.sum(axis=1) - resolution * (self.ends**2).sum(axis=1))
 
     @property

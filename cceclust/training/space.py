@@ -34,7 +34,7 @@ class TrainingSpace:
         What the standardised original rows were multiplied by: the directions onto which they were projected, or the
         map that evened out their directions.
     evened_by : ndarray of shape (n_columns, n_columns) or None
-        The symmetric matrix that evened out their directions in the end; None if they were left as they were.
+        The symmetric matrix that rows were multiplied by last, to even out their directions; None if they were not.
     """
 
     rows: ArrayRows | SparseRows
@@ -57,10 +57,12 @@ class TrainingSpace:
         """Convert weights and biases of heads that were trained in this space to the original rows."""
         return fold(weights if self.axes is None else weights @ self.axes, biases, self.origin)
 
-    def before_evening(self) -> tuple[TrainingSpace, NDArray[Any] | None]:
-        """Return the space before directions were evened out, and what its heads are multiplied by for this one."""
-        if self.evened_by is None:
-            return self, None
+    def before_evening(self) -> tuple[TrainingSpace, NDArray[Any]]:
+        """Return the space before directions were evened out, and what its heads are multiplied by for this one.
+
+        That is the inverse of the matrix, for rows and heads alike, as it is symmetric.
+        """
+        assert self.evened_by is not None
         assert isinstance(self.rows, ArrayRows)
         back = np.linalg.inv(self.evened_by.astype(np.float64)).astype(self.rows.dtype)
         axes = back if self.axes is None else back @ self.axes

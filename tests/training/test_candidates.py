@@ -12,7 +12,9 @@ from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from cceclust import CCEClusterer, choices, clustering_accuracy, nearest_neighbors
+from cceclust.training import candidates
 from cceclust.training.candidates import arena_of, modularity_of_rows, partitions_of, plan_heads
+from cceclust.training.choosing import choose
 from cceclust.training.graph_partition import partition_graph, symmetric_graph
 from cceclust.training.rows import ArrayRows, in_memory
 from cceclust.training.settings import FitSettings
@@ -52,7 +54,7 @@ def test_many_clusters_are_all_found_and_better_than_by_k_means() -> None:
     assert adjusted_rand_score(classes, model.labels_) > adjusted_rand_score(classes, plain.labels_) + 0.1
 
 
-def test_many_clusters_are_judged_at_the_resolution_at_which_the_graph_falls_into_them(
+def test_partitions_into_many_clusters_are_made_at_the_resolution_at_which_the_graph_falls_into_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, _ = unequal()
@@ -64,6 +66,24 @@ def test_many_clusters_are_judged_at_the_resolution_at_which_the_graph_falls_int
     for found in (few, many):
         scores = arena.links_of(found.labels).modularities_at(found.resolution)
         assert list(scores) == sorted(scores, reverse=True)
+
+
+def test_many_clusters_are_judged_at_that_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+
+    def spy(labels: Any, modularities: Any, cuts: Any, *args: Any, **options: Any) -> int:
+        judged.append((modularities, cuts))
+        return choose(labels, modularities, cuts, *args, **options)
+
+    monkeypatch.setattr(candidates, "choose", spy)
+    monkeypatch.setattr(choices, "MANY_CLUSTERS", 20)
+    for n_clusters in (19, 20):
+        model = CCEClusterer(n_clusters, random_state=0).fit(unequal()[0])
+        reported = np.array(list(model.candidates_.values()))
+        modularities, cuts = judged[-1]
+        times = (1 - cuts - modularities) / (1 - cuts - reported)
+        np.testing.assert_allclose(times, times[0])
+        assert bool(times[0] > 1.1) is (n_clusters == 20)
 
 
 def test_heads_differ_in_start_fairness_prior_and_decay() -> None:

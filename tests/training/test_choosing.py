@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from cceclust import choices
 from cceclust.training.choosing import are_whole, choose, even_rival, standard_error
 from cceclust.training.modularity import links_of
 
@@ -66,13 +65,11 @@ def test_the_floor_is_kept_if_it_surely_separates_fewer_neighbours():
         assert choose(LABELS, modularities, cuts, 3, floor=3) == taken
 
 
-def test_a_floor_with_an_empty_cluster_gives_way_to_a_rival_without(monkeypatch: pytest.MonkeyPatch):
+def test_a_floor_with_an_empty_cluster_gives_way_to_a_rival_without():
     labels = np.stack([np.arange(100) % 3, np.arange(100) % 2])
     modularities, cuts = np.array([0.5, 0.499]), np.array([0.1, 0.0])
     assert choose(labels, modularities, cuts, 3, floor=1) == 0
     assert choose(labels % 2, modularities, cuts, 3, floor=1) == 1
-    monkeypatch.setattr(choices, "MANY_CLUSTERS", 3)
-    assert choose(labels, modularities, cuts, 3, floor=1) == 1
 
 
 def test_the_floor_of_two_clusters_is_kept_unless_a_rival_separates_far_fewer_neighbours():
@@ -95,9 +92,9 @@ def test_clusters_that_are_clear_on_the_graph_win_over_labels_that_are_a_little_
 
 
 def test_the_floor_is_only_a_floor():
-    labels = np.repeat(np.array([[0, 1], [0, 1], [1, 1]]), 50_000, axis=1)
+    labels = np.repeat(np.array([[0, 1, 2], [0, 1, 2], [2, 1, 0]]), 50_000, axis=1)
     modularities, on_graph = np.array([0.30, 0.25, 0.20]), np.array([0.30, 0.25, 0.90])
-    assert choose(labels, modularities, CUTS[:3], 2, floor=2, on_graph=on_graph) == 0
+    assert choose(labels, modularities, CUTS[:3], 3, floor=2, on_graph=on_graph) == 0
 
 
 def test_what_leaves_clusters_out_gives_way_to_what_is_whole():
@@ -105,7 +102,8 @@ def test_what_leaves_clusters_out_gives_way_to_what_is_whole():
     assert choose(LABELS, np.array([0.5, 0.4, 0.3, 0.3]), CUTS, 2, is_whole=is_whole) == 1
     # Where none is whole, all count. If the plain one is as clear as the best, it is kept as ever.
     assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.3]), CUTS, 2, is_whole=np.zeros(4, bool)) == 0
-    assert choose(LABELS, np.array([0.5, 0.48, 0.3, 0.49]), CUTS, 2, is_whole=is_whole, floor=3) == 3
+    for modularity, taken in ((0.49, 3), (0.3, 1)):
+        assert choose(LABELS, np.array([0.5, 0.48, 0.3, modularity]), CUTS, 3, is_whole=is_whole, floor=3) == taken
 
 
 def test_a_rival_of_equal_size_is_named_only_if_it_is_hardly_worse():
@@ -124,7 +122,7 @@ def test_the_plain_one_is_not_kept_if_the_best_separates_far_fewer_neighbours():
     modularities = np.array([0.66, 0.60, 0.655])
     assert choose(labels, modularities, np.array([0.011, 0.03, 0.02]), 2, floor=2) == 0
     assert choose(labels, modularities, np.array([0.013, 0.03, 0.02]), 2, floor=2) == 2
-    # Of few rows, even half as many may be chance.
+    # Of few rows, so many fewer may be chance.
     assert choose(LABELS[:3], modularities, np.array([0.010, 0.03, 0.02]), 2, floor=2) == 2
     assert choose(labels, modularities, np.zeros(3), 2, floor=2) == 2
 
