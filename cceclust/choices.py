@@ -151,8 +151,8 @@ TIE_ERRORS, NEAREST_TO_DECIDE, UNEVEN = 0.75, 5, 0.0125
 # unless the best lacks more than this, and none of the others is even. Then sizes differ, and of those within so many
 # standard errors the one that separates the fewest neighbours is taken.
 CLEARLY_UNEVEN, UNEVEN_TIE_ERRORS = 0.035, 1.25
-# K-means as a candidate: size in numbers of the sample on which it starts, and its least size in rows. With 200,000,
-# clusters of 3,186 rows of 180 columns were worse, and it took as long;
+# K-means as a candidate starts on all rows, if they hold at most so many numbers, and else on a sample of at least so
+# many rows. On 2,000 of 3,186 rows clusters were worse, and more rounds followed on all rows;
 FLOOR_NUMBERS, FLOOR_ROWS = 600_000, 2000
 # least and most number of its starts, and of rounds on all rows from the best one. K-means of few rows often ends in
 # bad clusters but takes little time, so it starts more often there: to compare all rows with all centres so many times
@@ -165,6 +165,19 @@ LEAST_ROWS_PER_CLUSTER = 10
 # Neighbours by distance rather than by direction where there are fewer directions than this: in a plane, clusters that
 # lie behind each other have the same direction. Digits (29 directions) gain by it, too.
 LEAST_DIRECTIONS_FOR_COSINE = 32
+
+
+def floor_rows(n_rows: int, n_features: int, n_clusters: int) -> int:
+    """Return on how many rows K-means starts as a candidate.
+
+    Examples
+    --------
+    >>> floor_rows(3000, 180, 3), floor_rows(30_000, 180, 3), floor_rows(30_000, 180, 50)
+    (3000, 2000, 2500)
+    """
+    if n_rows * n_features <= FLOOR_NUMBERS:
+        return n_rows
+    return max(FLOOR_ROWS, sample_for_kmeans(n_features, n_clusters))
 
 
 def floor_repeats(n_rows: int, n_features: int, n_clusters: int) -> int:

@@ -127,7 +127,8 @@ class CCEClusterer(SoftmaxClusterer, CCEMethod):
     columns_scaled_ : bool
         Whether each column was divided by its own standard deviation.
     directions_evened_ : bool
-        Whether each principal direction was divided by the root of its standard deviation.
+        Whether each principal direction was divided by the root of its standard deviation; not so for the K-means
+        among the candidates, unless `scale` is "directions".
     loss_ : float
         The loss of the chosen head on all the data (on a sample, if there are very many rows), at the minimum over y.
     loss_curve_ : ndarray of shape (n_iter_,)

@@ -688,10 +688,8 @@ def kmeans_head_before_evening(
 
 def start_on_sample(arena: Arena, n_clusters: int, spectrum: Spectrum, seed: int) -> HeadStack:
     """Return a head around the centres of the best of several starts of K-means on a sample of rows."""
-    n_features = arena.space.rows.shape[1]
-    most = max(
-        choices.FLOOR_ROWS, choices.sample_for_kmeans(n_features, n_clusters), choices.FLOOR_NUMBERS // n_features
-    )
+    n_rows, n_features = arena.space.rows.shape
+    most = choices.floor_rows(n_rows, n_features, n_clusters)
     sample, weights = sample_rows(arena.space.rows, arena.sample_weight, seed, most=most)
     n_init, dtype = choices.floor_repeats(sample.shape[0], n_features, n_clusters), arena.space.rows.dtype
     head, bias = head_around(
