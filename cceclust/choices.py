@@ -17,6 +17,8 @@ __all__ = [
     "decay_for",
     "directions_in",
     "epochs_for",
+    "floor_repeats",
+    "floor_rows",
     "is_crowded",
     "may_even_out",
     "neighbors_for",
