@@ -1,0 +1,1 @@
+"""One fit, from top to bottom: sample, space, graph, starts, heads, choice, fold, predict."""
