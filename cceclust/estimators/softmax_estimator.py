@@ -1,33 +1,53 @@
-"""What all estimators with a softmax head share, whether they are fitted with labels or without."""
+"""What all estimators with a softmax head share: checks of their input, predictions, and model files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cceclust.errors import InputError
-from cceclust.estimators.model_files import SavedAsModel
-from cceclust.estimators.softmax_method import FittedHead, draw_seed
-from cceclust.files import Model
-from cceclust.training.logits import all_logits, probabilities_of
-from cceclust.training.pieces import PieceTrainer
-from cceclust.training.rows import ArrayRows, DistantRows, Rows, SparseRows, computing_dtype, in_memory
-from cceclust.training.settings import FitSettings
+from cceclust.errors import ClusteringWarning, FileContentError, InputError
+from cceclust.files import Model, read_model, write_model
+from cceclust.fit.head import Curves, Head
+from cceclust.fit.pipeline import Fit
+from cceclust.fit.predict import all_logits, probabilities_of
+from cceclust.fit.progress import OnProgress, silent
+from cceclust.fit.source import Source, as_source, computing_dtype
+from cceclust.progress import show_phases, showing_progress
+from cceclust.validation import check_count
 
-__all__ = ["SoftmaxEstimator"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "model_of"]
+
+# What a model file can hold of a parameter. A generator of random numbers, for one, is left out.
+STORED_TYPES = (str, int, float, list, tuple, range, np.ndarray, np.generic, type(None))
 
 
-class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
-    """Base class of estimators with a softmax head: fitted attributes and predictions."""
+class SoftmaxEstimator(BaseEstimator):
+    """Base class of estimators with a softmax head."""
 
+    scale: Any
+    curved: bool
+    n_components: int
+    max_rows: int
+    n_jobs: int | None
     random_state: Any
+    verbose: int
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any]
+    curves_: Curves | None
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    # Whether the head's outputs have the names of classes.
+    _names_classes: ClassVar[bool] = False
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of each class or cluster for each row.
@@ -44,38 +64,79 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
         """
         return self._from_logits(X, probabilities_of)
 
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the fitted head and the parameters to a model file, as ``cceclust fit`` does.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; it must end in ``.safetensors``.
+        force : bool
+            Overwrite an existing file.
+        """
+        check_is_fitted(self)
+        write_model(path, model_of(self), force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return an estimator that predicts as the saved one did, to the bit. Loading never runs code from the file.
+
+        It has the parameters of the fit (the number of clusters that was found, if none was given) and the head. What
+        describes the rows of the fit, such as `labels_`, is in cluster files instead.
+
+        Parameters
+        ----------
+        path : str or Path
+            A model file of this kind of estimator, from :meth:`save` or ``cceclust fit``.
+
+        Returns
+        -------
+        estimator
+        """
+        model = read_model(path)
+        if ("classes" in model.parameters) != cls._names_classes:
+            other = "CCEClusterer" if cls._names_classes else "CCEClassifier"
+            raise FileContentError(f"{path} is not a model of {cls.__name__}; use {other}.load")
+        names = cls._get_param_names()
+        estimator = cls(**{name: model.parameters[name] for name in names if name in model.parameters})
+        estimator.n_features_in_ = model.coef.shape[1]
+        features = model.provenance.get("feature_names")
+        if isinstance(features, list) and len(features) == estimator.n_features_in_:
+            estimator.feature_names_in_ = np.array(features, object)
+        estimator.coef_, estimator.intercept_, estimator.curves_ = model.coef, model.intercept, model.head.curves
+        estimator._take(model)
+        return estimator
+
+    @abstractmethod
+    def _take(self, model: Model) -> None:
+        """Set the fitted attributes that only this kind of estimator has."""
+
     def _from_logits(self, X: Any, finish: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
         """Return a function of the logits of all rows; of a Dask collection, as an array that is not yet computed."""
         check_is_fitted(self)
+        head = Head(self.coef_, self.intercept_, self.curves_)
         if is_dask(X):
             from cceclust.dask import as_dask_array, lazy_results
 
             self._check_columns(X, as_dask_array(X), reset=False)
-            lazy: NDArray[Any] = lazy_results(X, self._head, finish)
+            lazy: NDArray[Any] = lazy_results(X, head, finish)
             return lazy
-        return finish(all_logits(self._head, self._as_rows(X, reset=False)))
+        return finish(all_logits(head, self._as_source(X, reset=False)))
 
-    def _as_piece(self, X: Any, *, reset: bool) -> ArrayRows | SparseRows:
-        """Check a piece of the data."""
-        rows = self._as_rows(X, reset=reset)
-        if not isinstance(rows, ArrayRows | SparseRows):
-            raise InputError("a piece of data must be in memory; use fit for a whole file, or read parts of it")
-        return rows
-
-    def _as_rows(self, X: Any, *, reset: bool) -> Rows:
-        """Check X as scikit-learn does; rows of a file are returned unchanged.
+    def _as_source(self, X: Any, *, reset: bool) -> Source:
+        """Check X as scikit-learn does; a source is returned unchanged.
 
         When fitting, values that are not finite are found later, in the first pass over the rows.
         """
-        if isinstance(X, ArrayRows | SparseRows | DistantRows):
+        if isinstance(X, Source):
             if not reset and X.shape[1] != self.n_features_in_:
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
             self.n_features_in_ = X.shape[1]
             return X
         if is_dask(X):
-            from cceclust.dask import DaskRows
+            from cceclust.dask import DaskSource
 
-            lazy = DaskRows(X)
+            lazy = DaskSource(X)
             self._check_columns(X, lazy.array, reset=reset)
             return lazy
         # Lists hold Python floats, so float64; arrays of whole numbers or float16 need no more than float32.
@@ -83,43 +144,37 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
         is_wide = isinstance(dtype, np.dtype) and computing_dtype(dtype) == np.float64
         types = [np.float64, np.float32] if is_wide else [np.float32, np.float64]
         checked = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=not reset)
-        return in_memory(checked)
+        return as_source(checked)
 
     def _check_columns(self, X: Any, array: Any, *, reset: bool) -> None:
         """Check names and number of the columns of a Dask collection as scikit-learn does."""
         validate_data(self, X._meta if hasattr(X, "columns") else array, skip_check_array=True, reset=reset)
 
-    def _pieces_so_far(self, rows: ArrayRows | SparseRows, settings: FitSettings, **options: Any) -> PieceTrainer:
-        """Return the training to continue: that of earlier pieces, of a fit, or a new one."""
-        so_far: PieceTrainer | None = getattr(self, "_pieces", None)
-        if so_far is not None:
-            return so_far
-        seed = draw_seed(self.random_state)
-        if hasattr(self, "coef_"):
-            if not hasattr(self, "_standardization"):
-                raise InputError("a loaded model can predict but not go on learning; fit it to data again")
-            if self.curves_ is not None:
-                raise InputError("a head with curved borders cannot go on learning; fit with curved=False first")
-            return PieceTrainer.resume(
-                self.coef_, self.intercept_, self._standardization, self.weight_decay_, seed=seed, columns=self._columns
-            )
-        return PieceTrainer.begin(rows, settings, seed=seed, **options)
+    def _check_common_parameters(self) -> None:
+        """Refuse values that are invalid for any data."""
+        if self.scale not in ("auto", "overall", "columns"):
+            raise InputError(f"scale={self.scale!r}; expected 'auto', 'overall' or 'columns'")
+        if not isinstance(self.curved, bool | np.bool_):
+            raise InputError(f"curved={self.curved!r}; expected True or False")
+        check_count(self.n_components, "n_components", 1)
+        check_count(self.max_rows, "max_rows", 1)
 
-    def _take(self, model: Model, path: Path) -> None:
-        self.coef_, self.intercept_, self.curves_ = model.coef, model.intercept, model.head.curves
-        self._columns = model.column_scales
+    @contextmanager
+    def _reporting(self, on_progress: OnProgress | None) -> Iterator[OnProgress]:
+        """Return what to call during a fit: the given function, or one that shows the progress if `verbose`."""
+        if on_progress is not None or not self.verbose:
+            yield on_progress or silent
+            return
+        with showing_progress() as bar:
+            yield show_phases(bar)
 
-    def _keep_piece(self, pieces: PieceTrainer, best: int) -> None:
-        """Set the attributes that a piece of the data changes."""
-        self._pieces, self.weight_decay_ = pieces, pieces.weight_decay
-        # What a fit said of all rows at once does not hold for the changed head.
-        self.outlier_score_ = None
-        self._columns, self.columns_scaled_ = pieces.columns, pieces.columns is not None
-        self.directions_evened_ = False
-        self.coef_, self.intercept_ = pieces.raw_head(best)
-        self.curves_ = None
-        self.losses_ = np.asarray(pieces.running_losses)
-        self.loss_ = float(self.losses_[best])
+    def _keep(self, fit: Fit) -> None:
+        """Set the attributes that all kinds of estimators have."""
+        self.coef_, self.intercept_, self.curves_ = fit.head.coef, fit.head.intercept, fit.head.curves
+        self.n_trained_rows_, self.columns_scaled_ = fit.n_trained_rows, fit.columns_scaled
+        self.outlier_score_, self.problems_ = fit.outlier_scores, fit.problems
+        for problem in fit.problems:
+            warnings.warn(problem, ClusteringWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -127,6 +182,30 @@ class SoftmaxEstimator(SavedAsModel, BaseEstimator, FittedHead):
         return tags
 
 
+def draw_seed(random_state: Any) -> int:
+    """Turn scikit-learn's `random_state` into the seed of a fit."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
 def is_dask(X: Any) -> bool:
     """Tell whether X is an array or a data frame of Dask, without importing it."""
     return type(X).__module__.partition(".")[0] == "dask"
+
+
+def model_of(estimator: Any, **provenance: Any) -> Model:
+    """Return the model of a fitted estimator."""
+    parameters = {name: value for name, value in estimator.get_params().items() if isinstance(value, STORED_TYPES)}
+    # What a model has is a number; how it was chosen is said beside it.
+    parameters.update(method="cce", n_clusters=len(estimator.intercept_))
+    if estimator._names_classes:
+        parameters["classes"] = estimator.classes_.tolist()
+    if hasattr(estimator, "feature_names_in_"):
+        provenance["feature_names"] = estimator.feature_names_in_.tolist()
+    return Model(
+        estimator.coef_,
+        estimator.intercept_,
+        parameters,
+        provenance,
+        cluster_centers=getattr(estimator, "cluster_centers_", None),
+        curves=estimator.curves_,
+    )
