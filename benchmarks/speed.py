@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.tables import print_table, read_labelled
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from cceclust import CCEClusterer, choices
-from cceclust.bench.files import read_labelled
-from cceclust.cli.bench.tables import plain_table
-from cceclust.cli.console import results
 from cceclust.errors import ClusteringWarning
 
 BATCH = 250
@@ -131,10 +129,8 @@ def main() -> None:
     options = parser.parse_args()
     features = features_for(options.file, options.samples, options.dimensions, options.k)
     ratios, seconds = measure_speed(features, options.k, options.rounds)
-    table = plain_table(f"{features.shape[0]:,} × {features.shape[1]:,} float32", "ratio of times", "")
-    for name, value in ratios.items():
-        table.add_row(name, f"{value:.2f}")
-    results().print(table)
+    print(f"{features.shape[0]:,} × {features.shape[1]:,} float32")
+    print_table(["ratio of times", ""], ((name, f"{value:.2f}") for name, value in ratios.items()))
     print("Median seconds: " + "; ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
 
 

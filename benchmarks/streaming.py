@@ -13,16 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
 import numpy as np
+from paper.tables import print_table
 
 from cceclust import choices
-from cceclust.cli.bench.tables import plain_table
-from cceclust.cli.console import results
 from cceclust.cli.options import parse_bytes
 from cceclust.files import open_features
 
@@ -97,10 +96,12 @@ def main() -> None:
     parser.add_argument("--memory", type=parse_bytes, default=10_000_000, help="as in cceclust fit (%(default)s)")
     parser.add_argument("--folder", type=Path, help="where to make the files; by default that for temporary files")
     options = parser.parse_args()
-    table = plain_table(
-        f"{options.columns} columns, float32, --memory {options.memory:,}",
-        *("rows", "GB", "time / needed", "CPU / needed", "CPU s / million rows", "peak MB"),
-    )
+    print(f"{options.columns} columns, float32, --memory {options.memory:,}")
+    print_table(["rows", "GB", "time / needed", "CPU / needed", "CPU s / million rows", "peak MB"], measure(options))
+
+
+def measure(options: argparse.Namespace) -> Iterator[list[str]]:
+    """Yield a row of the table for each number of rows."""
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder, "features.h5")
         for n_rows in options.rows:
@@ -110,16 +111,15 @@ def main() -> None:
                 cost_of(lambda count=n_rows: project_twice(count, options.columns)),
             ]
             fit = fit_cost(path, options.memory)
-            table.add_row(
+            yield [
                 f"{n_rows:,}",
                 f"{path.stat().st_size / 1e9:.2f}",
                 f"{fit.seconds / sum(cost.seconds for cost in needed):.2f}",
                 f"{fit.cpu_seconds / sum(cost.cpu_seconds for cost in needed):.2f}",
                 f"{fit.cpu_seconds / n_rows * 1e6:.1f}",
                 f"{fit.peak / 1e6:.0f}",
-            )
+            ]
             path.unlink()
-    results().print(table)
 
 
 if __name__ == "__main__":

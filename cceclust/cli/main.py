@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from cceclust.cli import bench, deep, export, extract, fit, info, neighbors, predict, report, score
+from cceclust.cli import deep, export, extract, fit, info, neighbors, predict, report, score
 from cceclust.cli.console import INTERRUPTED, Stopped, print_error, print_misuse, show_warnings_as_lines
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
@@ -69,7 +69,6 @@ app.command("deep", rich_help_panel="Clustering", epilog=deep.EPILOG)(deep.deep)
 app.command("extract", rich_help_panel="Features")(extract.extract)
 app.command("info", rich_help_panel="Files")(info.info)
 app.command("export", rich_help_panel="Files")(export.export)
-app.add_typer(bench.app, name="bench", rich_help_panel="Research")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -275,11 +275,6 @@ class TestOptions:
     [
         ("neighbors x.h5", 2**32 - 1),
         ("deep images -k 2 -o run", 2**32 - 1),
-        ("bench solver", 2**32 - 1),
-        ("bench deep images", 2**31 - 1),
-        ("bench features x.h5", 2**31 - 1),
-        ("bench noisy-labels x.h5", 2**31 - 1),
-        ("bench weak x.h5", 2**31 - 1),
     ],
 )
 def test_seeds_that_no_generator_takes_are_misuse_everywhere(
@@ -293,7 +288,7 @@ def test_the_largest_seed_works(small_features: Path) -> None:
     assert fit(small_features, "--seed", 2**32 - 1) == 0
 
 
-@pytest.mark.parametrize("command", ["deep images -k 2 -o run", "bench deep images"])
+@pytest.mark.parametrize("command", ["deep images -k 2 -o run"])
 def test_a_network_s_learning_rate_of_0_is_misuse(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command.split(), "--learning-rate", "0"]) == 2
     assert "0; expected a number above 0" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)

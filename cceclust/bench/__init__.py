@@ -1,1 +1,0 @@
-"""The paper's tables and figures, and further benchmarks, as functions that return plain values."""
