@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
-    from cceclust.training.modularity import neighbor_modularity
-    from cceclust.training.neighbors import nearest_neighbors
+    from cceclust.fit.modularity import neighbor_modularity
+    from cceclust.fit.neighbors import nearest_neighbors
 
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.
@@ -24,8 +24,8 @@ HOMES = {
     "collision_cross_entropy": "cceclust.objective",
     "estimate_pseudo_labels": "cceclust.pseudo_labels",
     "match_clusters": "cceclust.scoring",
-    "nearest_neighbors": "cceclust.training.neighbors",
-    "neighbor_modularity": "cceclust.training.modularity",
+    "nearest_neighbors": "cceclust.fit.neighbors",
+    "neighbor_modularity": "cceclust.fit.modularity",
     "score_clusters": "cceclust.scoring",
 }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from cceclust.training.progress import Progress as State
+    from cceclust.fit.progress import Progress as State
 
 __all__ = ["show_phases", "showing_progress"]
 

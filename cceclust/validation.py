@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, overload
 
 import numpy as np
@@ -31,21 +30,17 @@ SUM_TOLERANCE = 1e-3
 
 
 def as_distributions(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Check rows of probabilities, shape (n, k) or (n_restarts, n, k); float32 stays, all else becomes float64."""
+    """Check rows of probabilities, shape (n, k); float32 stays, all else becomes float64."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise InputError(f"{name} must hold numbers, got dtype {array.dtype}")
-    if array.ndim not in (2, 3) or 0 in array.shape:
-        raise InputError(
-            f"{name} must have shape (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters), none of them 0; "
-            f"got shape {array.shape}"
-        )
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"{name} must have shape (n_samples, n_clusters), none of them 0; got shape {array.shape}")
     array = array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
-    axes = ("restart", "row", "column")[-array.ndim :]
-    _refuse_where(~np.isfinite(array), array, axes, name, "not a finite number")
-    _refuse_where(array < 0, array, axes, name, "negative")
-    sums = array.sum(axis=-1, dtype=np.float64)
-    _refuse_where(np.abs(sums - 1) > SUM_TOLERANCE, sums, axes[:-1], f"the sum of {name}", "not 1")
+    _refuse_where(~np.isfinite(array), array, ("row", "column"), name, "not a finite number")
+    _refuse_where(array < 0, array, ("row", "column"), name, "negative")
+    sums = array.sum(axis=1, dtype=np.float64)
+    _refuse_where(np.abs(sums - 1) > SUM_TOLERANCE, sums, ("row",), f"the sum of {name}", "not 1")
     return array
 
 
@@ -152,7 +147,10 @@ def check_count(value: Any, name: str, least: int = 0) -> None:
 
 def thread_count(n_jobs: int | None) -> int:
     """Return how many threads to use: all cores by default, and scikit-learn's meaning of negative numbers."""
-    cores = os.cpu_count() or 1
+    # Those that this process may use: of a container, for example.
+    from joblib import cpu_count
+
+    cores = int(cpu_count())
     if n_jobs is None:
         return cores
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:

@@ -16,13 +16,12 @@ ROOT = Path(cceclust.__file__).parent
 LAYERS = (
     {"__init__", "__main__"},
     {"cli"},
-    {"bench"},
     {"sharding"},
     {"clustering"},
     {"estimators", "report", "torch"},
     {"dask"},
     {"files"},
-    {"training"},
+    {"fit", "training"},
     {"pseudo_labels", "scoring"},
     {"objective", "validation"},
     {"choices", "compiled", "errors", "presets", "progress", "text", "version", "workers"},
@@ -106,11 +105,11 @@ else:
     import cceclust.report
 def work():
     if True:
-        from cceclust import bench, CCEClusterer
+        from cceclust import clustering, CCEClusterer
     from cceclust.errors import InputError
 """
-    assert imported_parts(source) == {"report", "bench", "__init__", "errors"}
-    assert imported_parts(source, types=True) == {"report", "bench", "__init__", "errors", "cli"}
-    assert upward_imports("clustering", source) == {"bench", "__init__"}
-    assert upward_imports("report", source) == {"bench", "__init__"}
-    assert upward_imports("torch", source) == {"report", "bench", "__init__"}
+    assert imported_parts(source) == {"report", "clustering", "__init__", "errors"}
+    assert imported_parts(source, types=True) == {"report", "clustering", "__init__", "errors", "cli"}
+    assert upward_imports("clustering", source) == {"__init__"}
+    assert upward_imports("report", source) == {"clustering", "__init__"}
+    assert upward_imports("torch", source) == {"report", "clustering", "__init__"}

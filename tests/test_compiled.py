@@ -10,14 +10,13 @@ import hashlib
 import numpy as np
 from cceclust.pseudo_labels import AlternatingDirectionSolver, EMSolver, OptimalTransportSolver, PGDSolver
 
-sigma = np.random.default_rng(0).dirichlet(np.ones(10), (2, 250)).astype(np.float32)
-sigma = np.ascontiguousarray(sigma.transpose(0, 2, 1))
+sigma = np.ascontiguousarray(np.random.default_rng(0).dirichlet(np.ones(10), 250).T.astype(np.float32))
 weights = np.full(250, 1 / 250, np.float32)
 for solver in (EMSolver(fairness=100.0, max_iter=20), AlternatingDirectionSolver(max_iter=20),
                OptimalTransportSolver(max_iter=20), PGDSolver(max_iter=20)):
-    labels, losses, iterations = sigma.copy(), np.empty(2), np.empty(2, np.int64)
-    solver.solve(sigma, labels, weights, solver.workspace(10, 250, np.float32), losses, iterations)
-    print(type(solver).__name__, hashlib.sha256(labels.tobytes()).hexdigest(), losses.tolist())
+    labels = sigma.copy()
+    solved = solver.solve(np.log(sigma) if solver.takes_logarithms else sigma, labels, weights)
+    print(type(solver).__name__, hashlib.sha256(labels.tobytes()).hexdigest(), solved.loss)
 """
 
 

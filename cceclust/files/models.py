@@ -21,7 +21,7 @@ from cceclust.files.provenance import check_classes, check_stamp, from_json, sta
 from cceclust.files.reading import by_ending, reading
 from cceclust.files.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
 from cceclust.text import without_folders
-from cceclust.training.head import Curves, Head
+from cceclust.fit.head import Curves, Head
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
@@ -146,15 +146,15 @@ class Model:
         ndarray of shape (n_samples, n_clusters)
             Rows sum to 1.
         """
-        from cceclust.training.logits import probabilities_of
+        from cceclust.fit.predict import probabilities_of
 
         return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
         """Check the rows and return their logits."""
         # Loading takes longer than reading a model, which may be all that is wanted.
-        from cceclust.training.logits import all_logits
-        from cceclust.training.rows import in_memory
+        from cceclust.fit.predict import all_logits
+        from cceclust.fit.source import as_source
 
         try:
             # Lists hold Python floats, so float64, as for scikit-learn.
@@ -165,7 +165,7 @@ class Model:
             raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
         if matrix.dtype.kind not in "fiub":
             raise InputError(f"X is of type {matrix.dtype}; expected numbers")
-        logits = all_logits(self.head, in_memory(matrix))
+        logits = all_logits(self.head, as_source(matrix))
         bad = ~np.isfinite(logits).all(axis=1)
         if bad.any():
             raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")

@@ -12,7 +12,7 @@ from cceclust.errors import InputError, MissingExtraError
 from cceclust.files.atomic import replacing
 from cceclust.files.models import Model
 from cceclust.files.reading import by_ending
-from cceclust.training.head import FARTHEST
+from cceclust.fit.head import FARTHEST
 from cceclust.version import __version__
 
 __all__ = ["write_onnx"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
 from cceclust.files.reading import refuse_bomb
-from cceclust.training.rows import computing_dtype
+from cceclust.fit.source import computing_dtype
 
 __all__ = ["PARTS", "as_csr", "is_sparse"]
 

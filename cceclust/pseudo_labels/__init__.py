@@ -11,7 +11,7 @@ solver                               minimises                                  
 ===================================  ==============================================  =======================
 
 :func:`estimate_pseudo_labels` runs one of the first two; :func:`solve_pseudo_labels` runs any of them. Training calls
-their `solve` method on K-major stacks of restarts.
+their `solve` method on K-major arrays.
 """
 
 from cceclust.pseudo_labels.alternating_direction import AlternatingDirectionSolver
@@ -20,7 +20,7 @@ from cceclust.pseudo_labels.estimate import estimate_pseudo_labels
 from cceclust.pseudo_labels.exact import ExactSolver
 from cceclust.pseudo_labels.optimal_transport import OptimalTransportSolver
 from cceclust.pseudo_labels.pgd import PGDSolver
-from cceclust.pseudo_labels.solver import PseudoLabels, Solver, solve_pseudo_labels
+from cceclust.pseudo_labels.solver import PseudoLabels, Solved, Solver, solve_pseudo_labels
 
 __all__ = [
     "AlternatingDirectionSolver",
@@ -29,6 +29,7 @@ __all__ = [
     "OptimalTransportSolver",
     "PGDSolver",
     "PseudoLabels",
+    "Solved",
     "Solver",
     "estimate_pseudo_labels",
     "solve_pseudo_labels",

@@ -25,16 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.solver import Solved
 from cceclust.pseudo_labels.summation import sum_in_pairs
-from cceclust.validation import (
-    FloatArray,
-    as_prior,
-    check_count,
-    check_non_negative,
-    uniform_unless_given,
-)
+from cceclust.validation import FloatArray, as_prior, check_count, check_non_negative, uniform_unless_given
 
-__all__ = ["AlternatingDirectionSolver", "alternating_direction_stack"]
+__all__ = ["AlternatingDirectionSolver"]
 
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
@@ -67,6 +62,7 @@ class AlternatingDirectionSolver:
     """
 
     starts_afresh: ClassVar[bool] = False
+    takes_logarithms: ClassVar[bool] = False
 
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
@@ -79,68 +75,39 @@ class AlternatingDirectionSolver:
         check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
-        """Allocate the scratch memory of one thread."""
-        return np.empty((2 * n_clusters + 1, n_points), dtype), np.empty(n_clusters, dtype)
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: tuple[FloatArray, FloatArray],
-        losses: npt.NDArray[np.float64],
-        iterations: npt.NDArray[np.int64],
-        gaps: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Lower the loss over the pseudo-labels of every restart, in place."""
-        alternating_direction_stack(
-            probabilities,
-            pseudo_labels,
-            uniform_unless_given(self.prior, probabilities.shape[1]),
-            weights,
-            float(self.fairness),
-            self.max_iter,
-            float(self.tol),
-            *workspace,
-            losses,
-            iterations,
-        )
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Lower the loss over the pseudo-labels, in place."""
+        prior = uniform_unless_given(self.prior, len(probabilities))
+        fairness, tol = float(self.fairness), float(self.tol)
+        return Solved(*_alternate(probabilities, pseudo_labels, prior, weights, fairness, self.max_iter, tol))
 
 
 @kernel
-def alternating_direction_stack(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
+def _alternate(
+    sigma: FloatArray,
+    labels: FloatArray,
     prior: FloatArray,
     weights: FloatArray,
     fairness: float,
     max_iter: int,
     tol: float,
-    scratch: FloatArray,
-    mean: FloatArray,
-    losses: npt.NDArray[np.float64],
-    iterations: npt.NDArray[np.int64],
-) -> None:
-    """Alternate on every restart of a K-major stack, as :class:`~cceclust.pseudo_labels.Solver` describes it."""
-    n_clusters = probabilities.shape[1]
-    cost = scratch[:n_clusters]
-    sharp = scratch[n_clusters : 2 * n_clusters]
-    total = scratch[2 * n_clusters]
-    for restart in range(probabilities.shape[0]):
-        labels = pseudo_labels[restart]
-        _prepare(probabilities[restart], labels, prior, fairness, cost, sharp, total)
+) -> tuple[float, int]:
+    """Improve the labels, in place; return the loss at the end and the number of iterations."""
+    cost, sharp = np.empty_like(sigma), np.empty_like(sigma)
+    total, mean = np.empty(sigma.shape[1], sigma.dtype), np.empty(sigma.shape[0], sigma.dtype)
+    _prepare(sigma, labels, prior, fairness, cost, sharp, total)
+    loss = _evaluate(cost, labels, prior, weights, fairness, mean, total)
+    done = 0
+    while done < max_iter:
+        _iterate(sharp, labels, prior, mean, total)
+        previous = loss
         loss = _evaluate(cost, labels, prior, weights, fairness, mean, total)
-        done = 0
-        while done < max_iter:
-            _iterate(sharp, labels, prior, mean, total)
-            previous = loss
-            loss = _evaluate(cost, labels, prior, weights, fairness, mean, total)
-            done += 1
-            if tol > 0 and previous - loss <= tol * loss:
-                break
-        losses[restart] = loss
-        iterations[restart] = done
+        done += 1
+        if tol > 0 and previous - loss <= tol * loss:
+            break
+    return loss, done
 
 
 @part

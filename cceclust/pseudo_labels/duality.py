@@ -18,46 +18,27 @@ import numpy.typing as npt
 from cceclust.compiled import compiled
 from cceclust.validation import FloatArray
 
-__all__ = ["label_gaps"]
+__all__ = ["label_gap"]
 
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
 
 
 @kernel
-def label_gaps(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
-    prior: FloatArray,
-    weights: FloatArray,
-    fairness: float,
-    gaps: npt.NDArray[np.float64],
-) -> None:
-    """Bound how far the pseudo-labels of every restart are above the minimum of L_CCE+.
-
-    Parameters
-    ----------
-    probabilities, pseudo_labels : arrays (n_restarts, n_clusters, n_points), IN
-        σ and y, each point summing to 1.
-    prior, weights : arrays (n_clusters,) and (n_points,), IN
-        u and p, each summing to 1; zeros are allowed.
-    fairness : float
-        λ.
-    gaps : array (n_restarts,), OUT
-        The bounds; infinite where a cluster with a positive prior is empty.
-    """
-    n_restarts, n_clusters, n_points = probabilities.shape
+def label_gap(
+    probabilities: FloatArray, pseudo_labels: FloatArray, prior: FloatArray, weights: FloatArray, fairness: float
+) -> float:
+    """Bound how far pseudo-labels are above the minimum of L_CCE+; infinite where a cluster with a prior is empty."""
+    n_clusters, n_points = probabilities.shape
     omega = np.empty(n_clusters)
     total_weight = 0.0
     for i in range(n_points):
         total_weight += weights[i]
-    for restart in range(n_restarts):
-        sigma = probabilities[restart]
-        labels = pseudo_labels[restart]
-        gaps[restart] = 0.0 if _slopes(labels, prior, weights, total_weight, fairness, omega) else np.inf
-        for i in range(n_points):
-            if weights[i] > 0:
-                gaps[restart] += weights[i] / total_weight * _gap_of_point(sigma[:, i], labels[:, i], omega)
+    gap = 0.0 if _slopes(pseudo_labels, prior, weights, total_weight, fairness, omega) else np.inf
+    for i in range(n_points):
+        if weights[i] > 0:
+            gap += weights[i] / total_weight * _gap_of_point(probabilities[:, i], pseudo_labels[:, i], omega)
+    return gap
 
 
 @part

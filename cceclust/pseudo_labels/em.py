@@ -21,11 +21,7 @@ Where a_k = 0 for every class of the largest σ, there may be no root. Then δ =
 form, and the largest class takes the rest up to 1; where a root δ > 0 exists, that class gets nothing
 (complementary slackness).
 
-EM needs about 100 λ iterations to come near the minimum. R. Varadhan and C. Roland ("Simple and globally convergent
-methods for accelerating the convergence of any EM algorithm", Scand. J. Statist. 2008) extrapolate two of its steps,
-y0 → y1 → y2: with r = y1 − y0 and v = y2 − 2 y1 + y0, they go to y0 + 2 α r + α² v, α = ‖r‖ / ‖v‖, and take one step of
-EM from there. Here, if the loss is then not below that of y2, α is divided by four, up to three times; after that y2 is
-kept. So the loss never rises.
+EM needs about 100 λ iterations to come near the minimum; :mod:`cceclust.pseudo_labels.exact` finds it.
 
 Arrays are K-major, (n_clusters, n_points): the inner loops run over neighbouring points and vectorise.
 """
@@ -33,23 +29,18 @@ Arrays are K-major, (n_clusters, n_points): the inner loops run over neighbourin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
-from cceclust.pseudo_labels.duality import label_gaps
+from cceclust.pseudo_labels.duality import label_gap
+from cceclust.pseudo_labels.solver import Solved
 from cceclust.pseudo_labels.summation import sum_in_pairs
-from cceclust.validation import (
-    FloatArray,
-    as_prior,
-    check_count,
-    check_non_negative,
-    uniform_unless_given,
-)
+from cceclust.validation import FloatArray, as_prior, check_count, check_non_negative, uniform_unless_given
 
-__all__ = ["EMSolver", "EMWorkspace", "accelerated_em_stack", "em_stack", "em_workspace"]
+__all__ = ["EMSolver"]
 
 # Without Python's check for division by zero, which would prevent vectorised loops.
 kernel = compiled(error_model="numpy")
@@ -71,43 +62,36 @@ BLOCK = 256
 MAX_NEWTON_STEPS = 40
 # With a tolerance, the loss is compared once per this many iterations.
 CHECK_EVERY = 5
-# Number of extrapolations tried per accelerated iteration, and the divisor of α between them.
-TRIALS = 4
-SHORTER = 4.0
-# With an α below this, the jump is hardly longer than EM's own two steps.
-LEAST_LENGTH = 1.5
-# An extrapolated label keeps at least this fraction of EM's label.
-KEPT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class EMSolver:
     """EM for L_CCE+, as a :class:`~cceclust.pseudo_labels.Solver`.
 
+    Exact zeros of the start are raised in clusters with a positive prior: EM could not leave them (Property 1), and the
+    loss there is infinite.
+
     Parameters
     ----------
     fairness, prior, max_iter, tol
         As for :func:`~cceclust.pseudo_labels.estimate_pseudo_labels`.
-    accelerate : bool
-        Extrapolate: an iteration is then two steps of EM, a jump and one to four more steps. It takes four times the
-        memory.
 
     Examples
     --------
     >>> from cceclust.pseudo_labels import EMSolver, solve_pseudo_labels
     >>> sigma = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
-    >>> plain, fast = (solve_pseudo_labels(EMSolver(10.0, accelerate=a, tol=0, max_iter=30), sigma) for a in (0, 1))
-    >>> bool(fast.gap < plain.gap / 100)
+    >>> few, many = (solve_pseudo_labels(EMSolver(10.0, tol=0, max_iter=n), sigma) for n in (10, 1000))
+    >>> bool(many.gap < few.gap / 100)
     True
     """
 
     starts_afresh: ClassVar[bool] = False
+    takes_logarithms: ClassVar[bool] = False
 
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
     max_iter: int = 1000
     tol: float = 1e-6
-    accelerate: bool = False
 
     def __post_init__(self) -> None:
         check_non_negative(self.fairness, "fairness")
@@ -115,190 +99,69 @@ class EMSolver:
         check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> EMWorkspace:
-        """Allocate the scratch memory of one thread."""
-        return em_workspace(n_clusters, n_points, dtype, accelerate=self.accelerate)
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: EMWorkspace,
-        losses: npt.NDArray[np.float64],
-        iterations: npt.NDArray[np.int64],
-        gaps: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Minimise L_CCE+ over the pseudo-labels of every restart, in place."""
-        prior = uniform_unless_given(self.prior, probabilities.shape[1])
-        fairness = float(self.fairness)
-        stack = accelerated_em_stack if self.accelerate else em_stack
-        stack(
-            probabilities,
-            pseudo_labels,
-            prior,
-            weights,
-            fairness,
-            self.max_iter,
-            float(self.tol),
-            workspace,
-            losses,
-            iterations,
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Lower L_CCE+ over the pseudo-labels, in place."""
+        prior = uniform_unless_given(self.prior, len(probabilities))
+        fairness, workspace = float(self.fairness), _workspace(probabilities)
+        loss, done = _iterate(
+            probabilities, pseudo_labels, prior, weights, fairness, self.max_iter, float(self.tol), workspace
         )
-        if gaps is not None:
-            label_gaps(probabilities, pseudo_labels, prior, weights, fairness, gaps)
+        gap = label_gap(probabilities, pseudo_labels, prior, weights, fairness) if certify else None
+        return Solved(loss, done, gap)
 
 
 class EMWorkspace(NamedTuple):
-    """Scratch memory of :func:`em_stack`, reusable for any stack of the same shape and type."""
+    """Scratch memory of :func:`_iterate`."""
 
     gap: FloatArray
     per_point: FloatArray
     per_cluster: FloatArray
     mean_pseudo_label: npt.NDArray[np.float64]
     limits: FloatArray
-    trail: FloatArray
 
 
-def em_workspace(n_clusters: int, n_points: int, dtype: npt.DTypeLike, *, accelerate: bool = False) -> EMWorkspace:
-    """Allocate what :func:`em_stack` needs for restarts of shape (n_clusters, n_points)."""
-    smallest = float(np.finfo(dtype).tiny)
-    precision = float(np.finfo(dtype).eps)
+def _workspace(probabilities: FloatArray) -> EMWorkspace:
+    (n_clusters, n_points), dtype = probabilities.shape, probabilities.dtype
+    smallest, precision = float(np.finfo(dtype).tiny), float(np.finfo(dtype).eps)
     return EMWorkspace(
         gap=np.empty((n_clusters, n_points), dtype),
         per_point=np.empty((7, n_points), dtype),
         per_cluster=np.empty((2, n_clusters), dtype),
         mean_pseudo_label=np.empty(n_clusters, np.float64),
         limits=np.array([smallest, smallest**0.6, smallest**-0.95, precision**0.4], dtype),
-        trail=np.empty((3 if accelerate else 0, n_clusters, n_points), dtype),
     )
 
 
 @kernel
-def em_stack(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
+def _iterate(
+    sigma: FloatArray,
+    labels: FloatArray,
     prior: FloatArray,
     weights: FloatArray,
     fairness: float,
     max_iter: int,
     tol: float,
     workspace: EMWorkspace,
-    losses: npt.NDArray[np.float64],
-    iterations: npt.NDArray[np.integer[Any]],
-) -> None:
-    """Minimise L_CCE+ over the pseudo-labels of every restart of a stack.
-
-    Parameters
-    ----------
-    probabilities : array (n_restarts, n_clusters, n_points), IN
-        σ, float32 or float64, C-contiguous. Every point sums to 1.
-    pseudo_labels : array (n_restarts, n_clusters, n_points), IN and OUT
-        The start, and the result. Same type. Exact zeros are raised in classes with a positive prior: EM
-        could not leave them (Property 1), and the loss there is infinite.
-    prior : array (n_clusters,), IN
-        u, summing to 1; zeros are allowed.
-    weights : array (n_points,), IN
-        w, summing to 1; zeros are allowed.
-    fairness : float
-        λ of the loss.
-    max_iter : int
-        Maximum number of EM iterations.
-    tol : float
-        A restart stops when an iteration lowers its loss by less than `tol` times the loss. 0 runs all iterations.
-    workspace : EMWorkspace
-        From :func:`em_workspace`.
-    losses : array (n_restarts,), OUT
-        L_CCE+ at the end.
-    iterations : array (n_restarts,), OUT
-        Iterations done.
-    """
-    for restart in range(probabilities.shape[0]):
-        sigma = probabilities[restart]
-        labels = pseudo_labels[restart]
-        _prepare(sigma, labels, prior, weights, fairness, workspace)
-        previous = np.inf
-        done = 0
-        while done < max_iter:
-            _attract(prior, fairness, workspace)
-            for first in range(0, labels.shape[1], BLOCK):
-                last = min(first + BLOCK, labels.shape[1])
-                _minimise(labels, workspace, first, last)
-                _normalise(labels, weights, workspace, first, last)
-            done += 1
-            if tol > 0 and done % CHECK_EVERY == 0:
-                loss = _loss(sigma, labels, prior, weights, fairness, workspace)
-                if previous - loss <= tol * CHECK_EVERY * loss:
-                    break
-                previous = loss
-        losses[restart] = _loss(sigma, labels, prior, weights, fairness, workspace)
-        iterations[restart] = done
-
-
-@kernel
-def accelerated_em_stack(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
-    prior: FloatArray,
-    weights: FloatArray,
-    fairness: float,
-    max_iter: int,
-    tol: float,
-    workspace: EMWorkspace,
-    losses: npt.NDArray[np.float64],
-    iterations: npt.NDArray[np.integer[Any]],
-) -> None:
-    """Do the same as :func:`em_stack` with accelerated iterations, which need their own workspace."""
-    for restart in range(probabilities.shape[0]):
-        sigma = probabilities[restart]
-        labels = pseudo_labels[restart]
-        _prepare(sigma, labels, prior, weights, fairness, workspace)
-        loss = _loss(sigma, labels, prior, weights, fairness, workspace)
-        done = 0
-        while done < max_iter:
-            previous = loss
-            reached = np.inf
-            length = 1.0
-            # Two steps of EM, then one after each jump.
-            for step in range(2 + TRIALS):
-                if step < 2:
-                    _remember(labels, workspace.trail[step])
-                _attract(prior, fairness, workspace)
-                for first in range(0, labels.shape[1], BLOCK):
-                    last = min(first + BLOCK, labels.shape[1])
-                    _minimise(labels, workspace, first, last)
-                    _normalise(labels, weights, workspace, first, last)
-                if step == 0:
-                    continue
-                loss = _loss(sigma, labels, prior, weights, fairness, workspace)
-                if step == 1:
-                    _remember(labels, workspace.trail[2])
-                    reached = loss
-                    length = max(_jump_length(weights, workspace), 1.0)
-                elif loss <= reached:
-                    break
-                else:
-                    length = length / SHORTER if step <= TRIALS else 1.0
-                if length < LEAST_LENGTH:
-                    # If EM itself raises the loss, the cause is rounding; then nothing is changed.
-                    length = 1.0 if reached <= previous else 0.0
-                    loss = min(reached, previous)
-                _jump(labels, length, weights, workspace)
-                if length <= 1:
-                    break
-            done += 1
-            if tol > 0 and previous - loss <= tol * loss:
+) -> tuple[float, int]:
+    """Improve the labels, in place; return the loss at the end and the number of iterations."""
+    _prepare(sigma, labels, prior, weights, fairness, workspace)
+    previous = np.inf
+    done = 0
+    while done < max_iter:
+        _attract(prior, fairness, workspace)
+        for first in range(0, labels.shape[1], BLOCK):
+            last = min(first + BLOCK, labels.shape[1])
+            _minimise(labels, workspace, first, last)
+            _normalise(labels, weights, workspace, first, last)
+        done += 1
+        if tol > 0 and done % CHECK_EVERY == 0:
+            loss = _loss(sigma, labels, prior, weights, fairness, workspace)
+            if previous - loss <= tol * CHECK_EVERY * loss:
                 break
-        losses[restart] = loss
-        iterations[restart] = done
-
-
-@part
-def _remember(labels: FloatArray, place: FloatArray) -> None:
-    n_clusters, n_points = labels.shape
-    for k in range(n_clusters):
-        for i in range(n_points):
-            place[k, i] = labels[k, i]
+            previous = loss
+    return _loss(sigma, labels, prior, weights, fairness, workspace), done
 
 
 @part
@@ -451,67 +314,6 @@ def _normalise(labels: FloatArray, weights: FloatArray, workspace: EMWorkspace, 
             y[i] = value if value > lift else lift
             terms[i] = weights[start + i] * y[i]
         workspace.mean_pseudo_label[k] += sum_in_pairs(terms)
-
-
-@part
-def _jump_length(weights: FloatArray, workspace: EMWorkspace) -> float:
-    """α = ‖r‖ / ‖v‖ over the weighted points."""
-    trail = workspace.trail
-    _, n_clusters, n_points = trail.shape
-    zero = trail.dtype.type(0)
-    steps = workspace.per_point[3]
-    bends = workspace.per_point[4]
-    for i in range(n_points):
-        steps[i] = zero
-        bends[i] = zero
-    for k in range(n_clusters):
-        first, second, third = trail[0, k], trail[1, k], trail[2, k]
-        for i in range(n_points):
-            step = second[i] - first[i]
-            bend = third[i] - second[i] - step
-            steps[i] += weights[i] * step * step
-            bends[i] += weights[i] * bend * bend
-    squared_step = float(sum_in_pairs(steps))
-    squared_bend = float(sum_in_pairs(bends))
-    return np.sqrt(squared_step / squared_bend) if squared_bend > 0 else 1.0
-
-
-@part
-def _jump(labels: FloatArray, length: float, weights: FloatArray, workspace: EMWorkspace) -> None:
-    """Extrapolate by α, return to the simplex, and compute ȳ; α = 0 gives the start and α = 1 EM's second step."""
-    trail = workspace.trail
-    n_clusters, n_points = labels.shape
-    zero = labels.dtype.type(0)
-    one = labels.dtype.type(1)
-    kept = labels.dtype.type(KEPT)
-    alpha = labels.dtype.type(length)
-    terms = workspace.per_point[3]
-    total = workspace.per_point[5]
-    for i in range(n_points):
-        total[i] = zero
-    for k in range(n_clusters):
-        y, first, second, third = labels[k], trail[0, k], trail[1, k], trail[2, k]
-        for i in range(n_points):
-            step = second[i] - first[i]
-            ahead = first[i] + alpha * (step + step + alpha * (third[i] - second[i] - step))
-            least = kept * third[i]
-            y[i] = ahead if ahead > least else least
-            total[i] += y[i]
-    if length <= 1:
-        for i in range(n_points):
-            total[i] = one
-        for k in range(n_clusters):
-            kept_labels = trail[2, k] if length == 1 else trail[0, k]
-            for i in range(n_points):
-                labels[k, i] = kept_labels[i]
-    for k in range(n_clusters):
-        y = labels[k]
-        lift = workspace.per_cluster[1, k]
-        for i in range(n_points):
-            value = y[i] / total[i]
-            y[i] = value if value > lift else lift
-            terms[i] = weights[i] * y[i]
-        workspace.mean_pseudo_label[k] = sum_in_pairs(terms)
 
 
 @part

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from functools import partial
 
 import numpy.typing as npt
 
@@ -16,11 +14,7 @@ from cceclust.pseudo_labels.solver import PseudoLabels, solve_pseudo_labels
 __all__ = ["SOLVERS", "estimate_pseudo_labels"]
 
 # All of them minimise L_CCE+ and take fairness, prior, max_iter and tol.
-SOLVERS: dict[str, Callable[..., EMSolver | ExactSolver]] = {
-    "em": EMSolver,
-    "em-accelerated": partial(EMSolver, accelerate=True),
-    "exact": ExactSolver,
-}
+SOLVERS: dict[str, type[EMSolver | ExactSolver]] = {"em": EMSolver, "exact": ExactSolver}
 
 
 def estimate_pseudo_labels(
@@ -39,11 +33,11 @@ def estimate_pseudo_labels(
 
     Parameters
     ----------
-    probabilities : array (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters)
+    probabilities : array (n_samples, n_clusters)
         σ, one distribution per row. EM solves float32 in float32; everything else is computed in float64.
-    solver : {"em", "em-accelerated", "exact"}
-        The paper's EM; the same with extrapolated steps (:class:`EMSolver`); or the minimum itself, to a duality gap
-        of `tol` (:class:`ExactSolver`). Where λ is 10 or more, EM stops far from the minimum.
+    solver : {"em", "exact"}
+        The paper's EM (:class:`EMSolver`), or the minimum itself, to a duality gap of `tol` (:class:`ExactSolver`).
+        Where λ is 10 or more, EM stops far from the minimum.
     fairness : float
         λ, the weight of the divergence in the loss. (In Algorithm 1 of the paper, as printed, it is smaller by a
         factor of n_samples.)
@@ -56,7 +50,7 @@ def estimate_pseudo_labels(
     tol : float
         EM stops when an iteration lowers the loss by less than this fraction of it, the exact solver when the loss is
         at most this fraction of it above the minimum. 0 runs all iterations.
-    initial : array of the shape of `probabilities`, optional
+    initial : array (n_samples, n_clusters), optional
         Where EM starts; the probabilities by default. Exact zeros become tiny numbers where the prior is
         positive, since EM could never leave them. The exact solver ignores it.
     return_loss_curve : bool

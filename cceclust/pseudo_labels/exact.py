@@ -36,16 +36,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.solver import Solved
 from cceclust.pseudo_labels.summation import sum_in_pairs
-from cceclust.validation import (
-    FloatArray,
-    as_prior,
-    check_count,
-    check_non_negative,
-    uniform_unless_given,
-)
+from cceclust.validation import FloatArray, as_prior, check_count, check_non_negative, uniform_unless_given
 
-__all__ = ["ExactSolver", "ExactWorkspace", "exact_workspace", "minimise_exactly"]
+__all__ = ["ExactSolver"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -112,6 +107,7 @@ class ExactSolver:
     """
 
     starts_afresh: ClassVar[bool] = True
+    takes_logarithms: ClassVar[bool] = False
 
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
@@ -124,37 +120,23 @@ class ExactSolver:
         check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> ExactWorkspace:
-        """Allocate the scratch memory of one thread: about 48 bytes for each point and cluster."""
-        return exact_workspace(n_clusters, n_points)
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: ExactWorkspace,
-        losses: Doubles,
-        iterations: npt.NDArray[np.int64],
-        gaps: Doubles | None = None,
-    ) -> None:
-        """Minimise L_CCE+ over the pseudo-labels of every restart, in place."""
-        prior = uniform_unless_given(self.prior, probabilities.shape[1])
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Replace the pseudo-labels by those of the minimum; the gap is always known."""
+        workspace = _workspace(*probabilities.shape)
+        workspace.sigma[...] = probabilities
         # The sum of single-precision weights differs from 1 by too much for a large λ.
         workspace.per_point[WEIGHT] = weights
         workspace.per_point[WEIGHT] /= workspace.per_point[WEIGHT].sum()
-        for restart in range(len(probabilities)):
-            workspace.sigma[...] = probabilities[restart]
-            loss, gap, done = minimise_exactly(prior, float(self.fairness), self.max_iter, float(self.tol), workspace)
-            pseudo_labels[restart] = workspace.best
-            losses[restart] = loss
-            iterations[restart] = done
-            if gaps is not None:
-                gaps[restart] = gap
+        prior = uniform_unless_given(self.prior, len(probabilities))
+        loss, gap, done = _minimise(prior, float(self.fairness), self.max_iter, float(self.tol), workspace)
+        pseudo_labels[...] = workspace.best
+        return Solved(loss, done, gap)
 
 
 class ExactWorkspace(NamedTuple):
-    """Memory of :func:`minimise_exactly`: σ on entry, the labels in `best` on return, and all intermediate results."""
+    """Memory of :func:`_minimise`: σ and the weights on entry, the labels in `best` on return, and all in between."""
 
     sigma: Doubles
     best: Doubles
@@ -168,8 +150,7 @@ class ExactWorkspace(NamedTuple):
     matrix: Doubles
 
 
-def exact_workspace(n_clusters: int, n_points: int) -> ExactWorkspace:
-    """Allocate what :func:`minimise_exactly` needs for n_points over n_clusters."""
+def _workspace(n_clusters: int, n_points: int) -> ExactWorkspace:
     shape = (n_clusters, n_points)
     return ExactWorkspace(
         sigma=np.empty(shape),
@@ -186,28 +167,10 @@ def exact_workspace(n_clusters: int, n_points: int) -> ExactWorkspace:
 
 
 @kernel
-def minimise_exactly(
+def _minimise(
     prior: Doubles, fairness: float, max_iter: int, tol: float, workspace: ExactWorkspace
 ) -> tuple[float, float, int]:
-    """Minimise L_CCE+ over the pseudo-labels of one restart.
-
-    Parameters
-    ----------
-    prior : array (n_clusters,), IN
-        u, summing to 1; zeros are allowed.
-    fairness, max_iter, tol
-        As for :class:`ExactSolver`.
-    workspace : ExactWorkspace, IN and OUT
-        From :func:`exact_workspace`. `sigma` holds the probabilities and per_point[WEIGHT] the weights p, which sum
-        to 1; `best` is filled with the labels.
-
-    Returns
-    -------
-    loss, gap : float
-        L_CCE+ of the labels, and an upper bound of its distance to the minimum.
-    iterations : int
-        Iterations done; `max_iter` if rounding errors keep the gap above the tolerance.
-    """
+    """Return loss, gap and iterations, which are `max_iter` if rounding errors keep the gap above the tolerance."""
     _begin(prior, fairness, workspace)
     lowest = np.inf
     smallest_gap = np.inf
@@ -369,12 +332,10 @@ def _step(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> None:
 
 @part
 def _assemble(prior: Doubles, fairness: float, workspace: ExactWorkspace) -> None:
-    """Newton's matrix for dw, after dν and ds of each point are eliminated.
-
-    With q = y/z, Q = Σ q, the mean m of σ under q and t = q (σ − m), a point adds
-    p (diag q − q qᵀ/Q − t tᵀ/(x/s + Σ t²/q)). Its rows sum to 0, so the diagonal is computed from the other entries,
-    which keeps the digits that a difference would lose.
-    """
+    """Newton's matrix for dw, after dν and ds of each point are eliminated."""
+    # With q = y/z, Q = Σ q, the mean m of σ under q and t = q (σ − m), a point adds
+    # p (diag q − q qᵀ/Q − t tᵀ/(x/s + Σ t²/q)). Its rows sum to 0, so the diagonal is computed from the other entries,
+    # which keeps the digits that a difference would lose.
     columns, per_point, per_cluster = workspace.columns, workspace.per_point, workspace.per_cluster
     matrix = workspace.matrix
     n_clusters, n_points = workspace.sigma.shape
@@ -478,11 +439,9 @@ def _complementarity(workspace: ExactWorkspace) -> float:
 
 @part
 def _demand(prior: Doubles, fairness: float, target: float, attempt: int, workspace: ExactWorkspace) -> None:
-    """The right side for dw, and the parts of dν and ds of every point that do not depend on dw.
-
-    The equations of a step are z dy + y dz = τ − y z − bend, and likewise for s x and w ȳ. In the correction, `bend` is
-    the product of the two predicted changes, else 0. `change` becomes (τ − bend)/z.
-    """
+    """The right side for dw, and the parts of dν and ds of every point that do not depend on dw."""
+    # The equations of a step are z dy + y dz = τ − y z − bend, and likewise for s x and w ȳ. In the correction, `bend`
+    # is the product of the two predicted changes, else 0. `change` becomes (τ − bend)/z.
     per_point, per_cluster, change = workspace.per_point, workspace.per_cluster, workspace.change
     n_clusters, n_points = workspace.sigma.shape
     shares, centre, spread = per_point[SHARES], per_point[CENTRE_OF_MASS], per_point[SPREAD]

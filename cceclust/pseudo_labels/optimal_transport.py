@@ -7,6 +7,9 @@ makes Sinkhorn's scaling solve it (M. Cuturi, "Sinkhorn distances", NIPS 2013):
     y_ik = α_k β_i σ_ik^s,    Σ_k y_ik = 1,    Σ_i w_i y_ik = u_k.
 
 SeLa takes the largest entry of each row as a one-hot label; the soft solution is useful as well.
+
+All is computed from ln σ, in float64: σ^s of a head that is sure of itself is 0 in every row of a cluster that it does
+not predict, and such a column cannot be scaled to its size.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cceclust.compiled import compiled
+from cceclust.pseudo_labels.solver import Solved
 from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
@@ -28,10 +32,15 @@ from cceclust.validation import (
     uniform_unless_given,
 )
 
-__all__ = ["OptimalTransportSolver", "sinkhorn_stack"]
+__all__ = ["OptimalTransportSolver"]
 
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
+
+Doubles = npt.NDArray[np.float64]
+
+# A sum below this has lost the digits of terms that vanished in it; it is then computed from its largest term.
+SMALLEST_SUM = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +74,7 @@ class OptimalTransportSolver:
     """
 
     starts_afresh: ClassVar[bool] = True
+    takes_logarithms: ClassVar[bool] = True
 
     prior: npt.ArrayLike | None = None
     sharpness: float = 25.0
@@ -78,172 +88,82 @@ class OptimalTransportSolver:
         check_count(self.max_iter, "max_iter")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
-        """Allocate the scratch memory of one thread."""
-        return np.empty((2, n_points), dtype), np.empty(n_clusters, dtype)
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: tuple[FloatArray, FloatArray],
-        losses: npt.NDArray[np.float64],
-        iterations: npt.NDArray[np.int64],
-        gaps: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Replace the pseudo-labels of every restart by balanced ones."""
-        sinkhorn_stack(
-            probabilities,
-            pseudo_labels,
-            uniform_unless_given(self.prior, probabilities.shape[1]),
-            weights,
-            float(self.sharpness),
-            bool(self.one_hot),
-            self.max_iter,
-            float(self.tol),
-            *workspace,
-            losses,
-            iterations,
-        )
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Replace the pseudo-labels by balanced ones; `probabilities` are ln σ."""
+        logarithms = probabilities.astype(np.float64)
+        share = weights / weights.sum(dtype=np.float64)
+        prior = uniform_unless_given(self.prior, len(probabilities))
+        labels, done = _balance(self.sharpness * logarithms, prior, share, self.max_iter, float(self.tol))
+        if self.one_hot:
+            labels = np.eye(len(labels))[labels.argmax(axis=0)].T
+        pseudo_labels[...] = labels
+        return Solved(float(-((labels * logarithms).sum(axis=0) @ share)), done)
 
 
 @kernel
-def sinkhorn_stack(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
-    prior: FloatArray,
-    weights: FloatArray,
-    sharpness: float,
-    one_hot: bool,
-    max_iter: int,
-    tol: float,
-    per_point: FloatArray,
-    column_scale: FloatArray,
-    losses: npt.NDArray[np.float64],
-    iterations: npt.NDArray[np.int64],
-) -> None:
-    """Balance every restart of a K-major stack, as :class:`~cceclust.pseudo_labels.Solver` describes it."""
-    for restart in range(probabilities.shape[0]):
-        sigma = probabilities[restart]
-        labels = pseudo_labels[restart]
-        _sharpen(sigma, labels, sharpness, per_point[0])
-        column_scale[:] = 1
-        done = 0
-        while done < max_iter:
-            _scale_rows(labels, column_scale, per_point)
-            done += 1
-            if _scale_columns(labels, prior, weights, column_scale, per_point) < tol:
-                break
-        _scale_rows(labels, column_scale, per_point)
-        _apply(labels, column_scale, per_point)
-        if one_hot:
-            _round(labels, per_point)
-        losses[restart] = _cross_entropy(sigma, labels, weights)
-        iterations[restart] = done
+def _balance(sharp: Doubles, prior: Doubles, weights: Doubles, max_iter: int, tol: float) -> tuple[Doubles, int]:
+    """Scale exp(sharp), of shape (n_clusters, n_points); return the labels and the number of iterations."""
+    labels, per_point = np.empty_like(sharp), np.empty((2, sharp.shape[1]))
+    # Logarithms of the scales of the clusters.
+    pull = np.where(prior > 0, 0.0, -np.inf)
+    _scale_points(sharp, pull, labels, per_point)
+    done = 0
+    while done < max_iter:
+        off = _scale_clusters(sharp, prior, weights, labels, per_point, pull)
+        _scale_points(sharp, pull, labels, per_point)
+        done += 1
+        if off < tol:
+            break
+    return labels, done
 
 
 @part
-def _sharpen(sigma: FloatArray, sharp: FloatArray, sharpness: float, largest: FloatArray) -> None:
-    """(σ / σ_max)^s, kept above 0 so that every column can be scaled to its size."""
-    n_clusters, n_points = sigma.shape
-    smallest = np.finfo(sigma.dtype).tiny
-    floor = sigma.dtype.type(smallest**0.5)
-    power = sigma.dtype.type(sharpness)
-    for i in range(n_points):
-        largest[i] = smallest
-    for k in range(n_clusters):
-        row = sigma[k]
-        for i in range(n_points):
-            largest[i] = row[i] if row[i] > largest[i] else largest[i]
-    for k in range(n_clusters):
-        for i in range(n_points):
-            sharp[k, i] = max((sigma[k, i] / largest[i]) ** power, floor)
-
-
-@part
-def _scale_rows(sharp: FloatArray, column_scale: FloatArray, per_point: FloatArray) -> None:
-    """Scale by β, so that every point sums to 1."""
+def _scale_points(sharp: Doubles, pull: Doubles, labels: Doubles, per_point: Doubles) -> None:
+    """Fill in the labels, whose points sum to 1; leave the logarithms of the sums before that in per_point[0]."""
     n_clusters, n_points = sharp.shape
-    zero = sharp.dtype.type(0)
-    one = sharp.dtype.type(1)
-    total = per_point[0]
-    row_scale = per_point[1]
+    largest, total = per_point
     for i in range(n_points):
-        total[i] = zero
+        largest[i] = -np.inf
+        total[i] = 0.0
     for k in range(n_clusters):
-        row = sharp[k]
-        scale = column_scale[k]
         for i in range(n_points):
-            total[i] += scale * row[i]
+            largest[i] = max(largest[i], sharp[k, i] + pull[k])
+    for k in range(n_clusters):
+        for i in range(n_points):
+            labels[k, i] = np.exp(sharp[k, i] + pull[k] - largest[i])
+            total[i] += labels[k, i]
+    for k in range(n_clusters):
+        for i in range(n_points):
+            labels[k, i] /= total[i]
     for i in range(n_points):
-        row_scale[i] = one / total[i]
+        largest[i] += np.log(total[i])
 
 
 @part
-def _scale_columns(
-    sharp: FloatArray, prior: FloatArray, weights: FloatArray, column_scale: FloatArray, per_point: FloatArray
+def _scale_clusters(
+    sharp: Doubles, prior: Doubles, weights: Doubles, labels: Doubles, per_point: Doubles, pull: Doubles
 ) -> float:
-    """Scale by α, so that every cluster has its size. Return the error of the sizes before."""
+    """Move `pull` so that every cluster has its size; return the error of the sizes before."""
     n_clusters, n_points = sharp.shape
-    terms = per_point[0]
-    row_scale = per_point[1]
+    sums, terms = per_point
     off = 0.0
-    largest = 0.0
     for k in range(n_clusters):
-        row = sharp[k]
+        if prior[k] == 0:
+            continue
         for i in range(n_points):
-            terms[i] = weights[i] * row_scale[i] * row[i]
-        size = float(sum_in_pairs(terms))
-        off += abs(column_scale[k] * size - prior[k])
-        column_scale[k] = prior[k] / size
-        largest = max(largest, column_scale[k])
-    # Only the ratios of α matter; rescaling keeps them from overflow and underflow.
-    for k in range(n_clusters):
-        column_scale[k] /= largest
+            terms[i] = weights[i] * labels[k, i]
+        size = sum_in_pairs(terms)
+        off += abs(size - prior[k])
+        if size >= SMALLEST_SUM:
+            pull[k] += np.log(prior[k] / size)
+            continue
+        largest = -np.inf
+        for i in range(n_points):
+            if weights[i] > 0:
+                largest = max(largest, sharp[k, i] - sums[i])
+        for i in range(n_points):
+            terms[i] = weights[i] * np.exp(min(sharp[k, i] - sums[i] - largest, 0.0))
+        pull[k] = np.log(prior[k] / sum_in_pairs(terms)) - largest
     return off
-
-
-@part
-def _apply(labels: FloatArray, column_scale: FloatArray, per_point: FloatArray) -> None:
-    n_clusters, n_points = labels.shape
-    row_scale = per_point[1]
-    for k in range(n_clusters):
-        row = labels[k]
-        scale = column_scale[k]
-        for i in range(n_points):
-            row[i] *= scale * row_scale[i]
-
-
-@part
-def _round(labels: FloatArray, per_point: FloatArray) -> None:
-    """Round to one-hot labels at the first of the largest entries."""
-    n_clusters, n_points = labels.shape
-    largest = per_point[0]
-    winner = per_point[1]
-    for i in range(n_points):
-        largest[i] = labels[0, i]
-        winner[i] = 0
-    for k in range(1, n_clusters):
-        row = labels[k]
-        for i in range(n_points):
-            if row[i] > largest[i]:
-                largest[i] = row[i]
-                winner[i] = k
-    for k in range(n_clusters):
-        row = labels[k]
-        for i in range(n_points):
-            row[i] = 1 if winner[i] == k else 0
-
-
-@part
-def _cross_entropy(sigma: FloatArray, labels: FloatArray, weights: FloatArray) -> float:
-    """Mean of H(y, σ), with probabilities of 0 counted as the smallest number."""
-    n_clusters, n_points = sigma.shape
-    smallest = np.finfo(sigma.dtype).tiny
-    loss = 0.0
-    for k in range(n_clusters):
-        for i in range(n_points):
-            if labels[k, i] > 0:
-                loss -= weights[i] * labels[k, i] * np.log(max(sigma[k, i], smallest))
-    return loss

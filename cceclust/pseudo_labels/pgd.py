@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from cceclust.compiled import compiled
 from cceclust.errors import InputError
-from cceclust.pseudo_labels.duality import label_gaps
+from cceclust.pseudo_labels.duality import label_gap
+from cceclust.pseudo_labels.solver import Solved
 from cceclust.pseudo_labels.summation import sum_in_pairs
 from cceclust.validation import (
     FloatArray,
@@ -31,7 +32,7 @@ from cceclust.validation import (
     uniform_unless_given,
 )
 
-__all__ = ["PGDSolver", "pgd_stack"]
+__all__ = ["PGDSolver"]
 
 kernel = compiled(error_model="numpy")
 part = compiled(error_model="numpy", inline="always")
@@ -69,6 +70,7 @@ class PGDSolver:
     """
 
     starts_afresh: ClassVar[bool] = False
+    takes_logarithms: ClassVar[bool] = False
 
     fairness: float = 1.0
     prior: npt.ArrayLike | None = None
@@ -86,45 +88,20 @@ class PGDSolver:
             raise InputError(f"loss must be 'cce+' or 'cce', got {self.loss!r}")
         object.__setattr__(self, "prior", as_prior(self.prior))
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> tuple[FloatArray, FloatArray]:
-        """Allocate the scratch memory of one thread."""
-        return np.empty((4, n_points), dtype), np.empty((2, n_clusters), dtype)
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: tuple[FloatArray, FloatArray],
-        losses: npt.NDArray[np.float64],
-        iterations: npt.NDArray[np.int64],
-        gaps: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Lower the loss over the pseudo-labels of every restart, in place."""
-        prior = uniform_unless_given(self.prior, probabilities.shape[1])
-        fairness = float(self.fairness)
-        pgd_stack(
-            probabilities,
-            pseudo_labels,
-            prior,
-            weights,
-            fairness,
-            self.loss == "cce+",
-            float(self.step_size),
-            self.max_iter,
-            float(self.tol),
-            *workspace,
-            losses,
-            iterations,
-        )
-        if gaps is not None and self.loss == "cce+":
-            label_gaps(probabilities, pseudo_labels, prior, weights, fairness, gaps)
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Lower the loss over the pseudo-labels, in place."""
+        prior, plus = uniform_unless_given(self.prior, len(probabilities)), self.loss == "cce+"
+        problem = probabilities, pseudo_labels, prior, weights, float(self.fairness)
+        loss, done = _descend(*problem, plus, float(self.step_size), self.max_iter, float(self.tol))
+        return Solved(loss, done, label_gap(*problem) if certify and plus else None)
 
 
 @kernel
-def pgd_stack(
-    probabilities: FloatArray,
-    pseudo_labels: FloatArray,
+def _descend(
+    sigma: FloatArray,
+    labels: FloatArray,
     prior: FloatArray,
     weights: FloatArray,
     fairness: float,
@@ -132,26 +109,20 @@ def pgd_stack(
     step_size: float,
     max_iter: int,
     tol: float,
-    per_point: FloatArray,
-    per_cluster: FloatArray,
-    losses: npt.NDArray[np.float64],
-    iterations: npt.NDArray[np.int64],
-) -> None:
-    """Descend on every restart of a K-major stack, as :class:`~cceclust.pseudo_labels.Solver` describes it."""
-    for restart in range(probabilities.shape[0]):
-        sigma = probabilities[restart]
-        labels = pseudo_labels[restart]
-        loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
-        done = 0
-        while done < max_iter:
-            _step(sigma, labels, step_size, per_point, per_cluster)
-            previous = loss
-            loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, per_cluster)
-            done += 1
-            if tol > 0 and previous - loss <= tol * loss:
-                break
-        losses[restart] = loss
-        iterations[restart] = done
+) -> tuple[float, int]:
+    """Improve the labels, in place; return the loss at the end and the number of iterations."""
+    per_point = np.empty((4, sigma.shape[1]), sigma.dtype)
+    push = np.empty(sigma.shape[0], sigma.dtype)
+    loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, push)
+    done = 0
+    while done < max_iter:
+        _step(sigma, labels, step_size, per_point, push)
+        previous = loss
+        loss = _evaluate(sigma, labels, prior, weights, fairness, plus, per_point, push)
+        done += 1
+        if tol > 0 and previous - loss <= tol * loss:
+            break
+    return loss, done
 
 
 @part
@@ -163,9 +134,9 @@ def _evaluate(
     fairness: float,
     plus: bool,
     per_point: FloatArray,
-    per_cluster: FloatArray,
+    push: FloatArray,
 ) -> float:
-    """Return the loss and leave σ·y in per_point[0] and the fairness gradient g in per_cluster[0]."""
+    """Return the loss and leave σ·y in per_point[0] and the fairness gradient g in push."""
     n_clusters, n_points = sigma.shape
     zero = sigma.dtype.type(0)
     collision = per_point[0]
@@ -183,14 +154,14 @@ def _evaluate(
             terms[i] = weights[i] * y[i]
         mean = float(sum_in_pairs(terms))
         if plus:
-            per_cluster[0, k] = -fairness * prior[k] / max(mean, smallest)
+            push[k] = -fairness * prior[k] / max(mean, smallest)
             if fairness * prior[k] > 0:
                 loss += fairness * prior[k] * np.log(prior[k] / mean)
         else:
-            per_cluster[0, k] = fairness * np.log(max(mean, smallest) / max(prior[k], smallest))
+            push[k] = fairness * np.log(max(mean, smallest) / max(prior[k], smallest))
             if fairness > 0 and prior[k] == 0:
                 # The loss is infinite unless the class is empty; an unlimited push down empties it in the projection.
-                per_cluster[0, k] = np.inf
+                push[k] = np.inf
             if fairness * mean > 0:
                 loss += fairness * mean * np.log(mean / prior[k])
     for i in range(n_points):
@@ -205,7 +176,7 @@ def _step(
     labels: FloatArray,
     step_size: float,
     per_point: FloatArray,
-    per_cluster: FloatArray,
+    push: FloatArray,
 ) -> None:
     """One gradient step and its projection onto the simplex."""
     n_clusters, n_points = sigma.shape
@@ -220,9 +191,9 @@ def _step(
         for k in range(n_clusters):
             y = labels[k, start:stop]
             probability = sigma[k, start:stop]
-            push = step * per_cluster[0, k]
+            away = step * push[k]
             for i in range(n):
-                y[i] += pull[i] * probability[i] - push
+                y[i] += pull[i] * probability[i] - away
         _project(labels[:, start:stop], per_point[:, start:stop])
 
 

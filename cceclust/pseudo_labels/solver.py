@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,72 +11,68 @@ import numpy.typing as npt
 from cceclust.errors import InputError
 from cceclust.validation import FloatArray, as_distributions, as_weights
 
-__all__ = ["PseudoLabels", "Solver", "solve_pseudo_labels"]
-
-SomeSolver = TypeVar("SomeSolver", bound="Solver")
+__all__ = ["PseudoLabels", "Solved", "Solver", "logarithms_of", "solve_pseudo_labels"]
 
 
 class PseudoLabels(NamedTuple):
-    """Pseudo-labels and how they were reached; for a stack, one entry or array per restart.
+    """Pseudo-labels and how they were reached.
 
     Attributes
     ----------
-    pseudo_labels : array, of the shape and type of the probabilities
-        Every row sums to 1.
-    iterations : int or array (n_restarts,)
+    pseudo_labels : array (n_samples, n_clusters)
+        Every row sums to 1; of the type of the probabilities.
+    iterations : int
         Iterations done.
-    converged : bool or array (n_restarts,)
+    converged : bool
         Whether the tolerance was met before the iterations ran out.
-    loss_curve : array (iterations + 1,), or a list of them, or None
+    loss_curve : array (iterations + 1,) or None
         The loss at the start and after every iteration, if asked for.
-    gap : float, or array (n_restarts,), or None
+    gap : float or None
         Upper bound of the loss minus its minimum; known only for L_CCE+. The exact solver computes it before its
         labels are rounded to float32.
     """
 
     pseudo_labels: FloatArray
-    iterations: int | npt.NDArray[np.int64]
-    converged: bool | npt.NDArray[np.bool_]
-    loss_curve: npt.NDArray[np.float64] | list[npt.NDArray[np.float64]] | None
-    gap: float | npt.NDArray[np.float64] | None = None
+    iterations: int
+    converged: bool
+    loss_curve: npt.NDArray[np.float64] | None
+    gap: float | None = None
+
+
+class Solved(NamedTuple):
+    """The loss of the labels that a solver leaves, its iterations, and a bound of the distance to the minimum."""
+
+    loss: float
+    iterations: int
+    gap: float | None = None
 
 
 class Solver(Protocol):
     """A way to find pseudo-labels; an immutable set of parameters that many threads may share.
 
-    `solve` works in place on a K-major stack: `probabilities` and `pseudo_labels` have shape
-    (n_restarts, n_clusters, n_points), the same type, float32 or float64, and are C-contiguous. `pseudo_labels` holds
-    the start and then the result. `weights` (n_points,) have that type too and sum to 1. `workspace` comes from
-    the method of this name, one for each thread. `losses` and `iterations` (n_restarts,) are outputs, and so are `gaps`
-    (n_restarts,), if given, by solvers that can bound how far the losses are above the minimum.
+    `solve` works in place, K-major: `probabilities` and `pseudo_labels` have shape (n_clusters, n_points), the same
+    type, float32 or float64, and are C-contiguous. `pseudo_labels` holds the start and then the result. `weights`
+    (n_points,) have that type too and sum to 1. With `certify`, a gap is returned if the solver can bound it.
 
-    A solver with `starts_afresh` ignores the labels that it is given.
+    A solver with `starts_afresh` ignores the labels that it is given. One with `takes_logarithms` wants ln σ in the
+    place of σ, since small probabilities decide its labels, and float32 rounds them to 0.
     """
 
     starts_afresh: ClassVar[bool]
+    takes_logarithms: ClassVar[bool]
 
     @property
     def max_iter(self) -> int:
         """Maximum number of iterations."""
 
-    def workspace(self, n_clusters: int, n_points: int, dtype: npt.DTypeLike) -> Any:
-        """Allocate the scratch memory of one thread."""
-
     def solve(
-        self,
-        probabilities: FloatArray,
-        pseudo_labels: FloatArray,
-        weights: FloatArray,
-        workspace: Any,
-        losses: npt.NDArray[np.float64],
-        iterations: npt.NDArray[np.int64],
-        gaps: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Replace the pseudo-labels of every restart by better ones."""
+        self, probabilities: FloatArray, pseudo_labels: FloatArray, weights: FloatArray, *, certify: bool = False
+    ) -> Solved:
+        """Replace the pseudo-labels by better ones."""
 
 
 def solve_pseudo_labels(
-    solver: SomeSolver,
+    solver: Solver,
     probabilities: npt.ArrayLike,
     *,
     sample_weight: npt.ArrayLike | None = None,
@@ -89,11 +85,11 @@ def solve_pseudo_labels(
     ----------
     solver : Solver
         For example ``PGDSolver(fairness=10, step_size=5)``.
-    probabilities : array (n_samples, n_clusters) or (n_restarts, n_samples, n_clusters)
+    probabilities : array (n_samples, n_clusters)
         σ, one distribution per row. float32 is solved in float32, everything else in float64.
     sample_weight : array (n_samples,), optional
         Weights of the points; only their ratios matter.
-    initial : array of the shape of `probabilities`, optional
+    initial : array (n_samples, n_clusters), optional
         Start of the iterations; by default the probabilities themselves.
     return_loss_curve : bool
         Also record the loss at the start and after every iteration; this repeats the iterations.
@@ -114,61 +110,27 @@ def solve_pseudo_labels(
     start = sigma if initial is None else as_distributions(initial, "initial")
     if start.shape != sigma.shape:
         raise InputError(f"initial has shape {start.shape}, but probabilities have shape {sigma.shape}")
-    weights = as_weights(sample_weight, sigma.shape[-2], sigma.dtype)
-    stack = _to_cluster_major(sigma)
-    labels = _to_cluster_major(start.astype(sigma.dtype, copy=False))
-    first = labels.copy() if return_loss_curve else labels
-    gaps = np.full(len(stack), np.nan)
-    _, iterations = _run(solver, stack, labels, weights, gaps)
-
-    curves = None
-    if return_loss_curve:
-        curves = [
-            _loss_curve(solver, stack[r : r + 1], first[r : r + 1], weights, count)
-            for r, count in enumerate(iterations)
-        ]
-    result = np.ascontiguousarray(labels.transpose(0, 2, 1)).reshape(sigma.shape)
-    converged = iterations < solver.max_iter
-    known = not np.isnan(gaps).any()
-    if sigma.ndim == 3:
-        return PseudoLabels(result, iterations, converged, curves, gaps if known else None)
-    return PseudoLabels(
-        result,
-        int(iterations[0]),
-        bool(converged[0]),
-        curves[0] if curves else None,
-        float(gaps[0]) if known else None,
-    )
+    weights = as_weights(sample_weight, len(sigma), sigma.dtype)
+    columns, first = np.array(sigma.T, order="C"), np.array(start.T, sigma.dtype, order="C")
+    known = logarithms_of(columns) if solver.takes_logarithms else columns
+    labels = first.copy()
+    solved = solver.solve(known, labels, weights, certify=True)
+    curve = _loss_curve(solver, known, first, weights, solved.iterations) if return_loss_curve else None
+    converged = solved.iterations < solver.max_iter
+    return PseudoLabels(np.ascontiguousarray(labels.T), solved.iterations, converged, curve, solved.gap)
 
 
-def _to_cluster_major(rows: FloatArray) -> FloatArray:
-    """Copy (n, k) or (r, n, k) to a contiguous, writable (r, k, n)."""
-    stack = rows if rows.ndim == 3 else rows[None]
-    return np.array(stack.transpose(0, 2, 1), order="C")
-
-
-def _run(
-    solver: Solver,
-    stack: FloatArray,
-    labels: FloatArray,
-    weights: FloatArray,
-    gaps: npt.NDArray[np.float64] | None = None,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    n_restarts, n_clusters, n_points = stack.shape
-    losses = np.empty(n_restarts)
-    iterations = np.empty(n_restarts, np.int64)
-    workspace = solver.workspace(n_clusters, n_points, stack.dtype)
-    solver.solve(stack, labels, weights, workspace, losses, iterations, gaps)
-    return losses, iterations
+def logarithms_of(probabilities: FloatArray) -> FloatArray:
+    """Return ln σ, with 0 counted as the smallest number of the type."""
+    return np.asarray(np.log(np.maximum(probabilities, np.finfo(probabilities.dtype).tiny)))
 
 
 def _loss_curve(
-    solver: Solver, stack: FloatArray, labels: FloatArray, weights: FloatArray, n_iterations: int
+    solver: Any, known: FloatArray, labels: FloatArray, weights: FloatArray, n_iterations: int
 ) -> npt.NDArray[np.float64]:
     """Repeat a solution one iteration at a time; a solver that starts afresh runs one more iteration each time."""
     curve = np.empty(n_iterations + 1)
     for done in range(n_iterations + 1):
         count = done if solver.starts_afresh else min(done, 1)
-        single = dataclasses.replace(solver, max_iter=count, tol=0.0)  # type: ignore[type-var]
-        curve[done] = _run(single, stack, labels, weights)[0][0]
+        curve[done] = dataclasses.replace(solver, max_iter=count, tol=0.0).solve(known, labels, weights).loss
     return curve

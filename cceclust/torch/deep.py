@@ -20,7 +20,7 @@ from cceclust.scoring import relative_entropy, score_clusters
 from cceclust.torch.objectives import Objective, make_objective
 from cceclust.torch.ranks import Ranks
 from cceclust.torch.shared_batch_norm import BatchNorm, share_batch_norms
-from cceclust.training.neighbors import nearest_neighbors
+from cceclust.fit.neighbors import nearest_neighbors
 from cceclust.validation import check_non_negative, check_positive
 
 __all__ = ["DeepTrainer", "EpochMetrics"]

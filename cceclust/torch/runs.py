@@ -38,7 +38,7 @@ from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
 from cceclust.torch.ranks import Ranks
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
-from cceclust.training.diagnosis import NETWORK_ADVICE, Prediction, find_problems
+from cceclust.fit.diagnosis import NETWORK_ADVICE, find_problems
 
 __all__ = [
     "Run",

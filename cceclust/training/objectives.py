@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cceclust import choices
 from cceclust.pseudo_labels import EMSolver, ExactSolver
-from cceclust.pseudo_labels.solver import Solver
+from cceclust.pseudo_labels.solver import Solver, logarithms_of
 from cceclust.training.kernels import to_collision_gradient, to_shannon_gradient
 
 __all__ = ["MutualInformation", "Objective", "SelfLabeling"]
@@ -52,7 +52,6 @@ class SelfLabeling:
         self.solvers: list[Any] = list(solver) if isinstance(solver, Sequence) else [solver]
         self.collision = collision
         self.companion_weight = companion_weight
-        self._workspaces: dict[tuple[Any, ...], Any] = {}
 
     def to_gradient(self, probabilities: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
         """Replace probabilities, in place, by the gradient for the logits; return each restart's loss."""
@@ -80,24 +79,11 @@ class SelfLabeling:
         self, solvers: list[Any], probabilities: NDArray[Any], weights: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Find pseudo-labels, starting from the probabilities themselves."""
-        n_restarts, n_clusters, n_points = probabilities.shape
-        # Solvers of one type share their memory; training and evaluation use different types.
-        shape = (type(solvers[0]), n_clusters, n_points)
-        if shape not in self._workspaces:
-            self._workspaces[shape] = solvers[0].workspace(n_clusters, n_points, probabilities.dtype)
-        pseudo_labels, losses = probabilities.copy(), np.empty(n_restarts)
-        iterations = np.empty(n_restarts, np.int64)
-        # A single solver handles all restarts at once; several handle one restart each.
-        parts = [slice(None)] if len(solvers) == 1 else [slice(r, r + 1) for r in range(n_restarts)]
-        for solver, part in zip(solvers, parts, strict=True):
-            solver.solve(
-                probabilities[part],
-                pseudo_labels[part],
-                weights,
-                self._workspaces[shape],
-                losses[part],
-                iterations[part],
-            )
+        pseudo_labels, losses = probabilities.copy(), np.empty(len(probabilities))
+        for restart, sigma in enumerate(probabilities):
+            solver = solvers[restart if len(solvers) > 1 else 0]
+            known = logarithms_of(sigma) if solver.takes_logarithms else sigma
+            losses[restart] = solver.solve(known, pseudo_labels[restart], weights).loss
         return pseudo_labels, losses
 
 

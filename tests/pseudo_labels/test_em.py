@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +10,7 @@ from scipy.optimize import minimize
 
 from cceclust import estimate_pseudo_labels
 from cceclust.objective import loss_cce_plus
-from cceclust.pseudo_labels import EMSolver, em
+from cceclust.pseudo_labels import em
 
 
 def softmax(logits):
@@ -59,45 +57,6 @@ def test_loss_never_rises_within_a_solve(dtype, problem):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=50)
-@given(problems())
-def test_loss_never_rises_when_accelerated(dtype, problem):
-    probabilities, options = problem
-    sigma = probabilities.astype(dtype)
-    fast = estimate_pseudo_labels(sigma, **options, solver="em-accelerated", max_iter=5, tol=0, return_loss_curve=True)
-    curve = fast.loss_curve[1:]
-    assert np.isfinite(curve).all()
-    assert np.diff(curve).max() <= rounding(dtype, curve, options["fairness"]) / 100
-    assert (fast.pseudo_labels >= 0).all()
-    np.testing.assert_allclose(fast.pseudo_labels.sum(axis=1), 1, atol=50 * np.finfo(dtype).eps)
-
-
-@settings(max_examples=50)
-@given(problems())
-def test_accelerated_iterations_are_worth_more_than_as_many_plain_ones(problem):
-    probabilities, options = problem
-    labels = [
-        estimate_pseudo_labels(probabilities, **options, solver=solver, max_iter=5, tol=0).pseudo_labels
-        for solver in ("em", "em-accelerated")
-    ]
-    plain, fast = (loss_cce_plus(probabilities, y, **options) for y in labels)
-    assert fast <= plain + rounding(np.float64, plain, options["fairness"])
-
-
-@pytest.mark.parametrize("fairness", [10.0, 100.0])
-def test_acceleration_comes_nearer_to_the_minimum_with_fewer_steps(fairness):
-    sigma = softmax(np.random.default_rng(0).normal(size=(100, 6)))
-    plain = estimate_pseudo_labels(sigma, fairness=fairness, max_iter=300, tol=0)
-    # At most six steps in an iteration.
-    fast = estimate_pseudo_labels(sigma, fairness=fairness, solver="em-accelerated", max_iter=50, tol=0)
-    lowest = loss_cce_plus(
-        sigma, estimate_pseudo_labels(sigma, fairness=fairness, solver="exact").pseudo_labels, fairness=fairness
-    )
-    excess = [loss_cce_plus(sigma, r.pseudo_labels, fairness=fairness) - lowest for r in (plain, fast)]
-    assert excess[1] < excess[0] / 20
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(problems())
 def test_rows_stay_on_the_simplex(dtype, problem):
     probabilities, options = problem
@@ -121,7 +80,7 @@ def m_step(probabilities, coefficients):
     sigma = np.ascontiguousarray(probabilities.T)
     labels = np.ascontiguousarray(coefficients.T)
     weights = np.full(n_samples, 1 / n_samples)
-    workspace = em.em_workspace(n_clusters, n_samples, np.float64)
+    workspace = em._workspace(sigma)
     em._prepare(sigma, labels.copy(), np.zeros(n_clusters), weights, 1.0, workspace)
     workspace.per_cluster[0] = 1
     em._minimise(labels, workspace, 0, n_samples)
@@ -249,35 +208,6 @@ def test_float32_agrees_with_float64(fairness):
     single = estimate_pseudo_labels(sigma, fairness=fairness, max_iter=20, tol=0).pseudo_labels
     double = estimate_pseudo_labels(sigma.astype(np.float64), fairness=fairness, max_iter=20, tol=0).pseudo_labels
     np.testing.assert_allclose(single, double, atol=2e-4)
-
-
-def test_stack_equals_its_restarts_solved_alone():
-    stack = softmax(np.random.default_rng(0).normal(size=(3, 300, 5)))
-    together = estimate_pseudo_labels(stack, fairness=2.0, return_loss_curve=True)
-    for restart in range(3):
-        alone = estimate_pseudo_labels(stack[restart], fairness=2.0, return_loss_curve=True)
-        np.testing.assert_array_equal(together.pseudo_labels[restart], alone.pseudo_labels)
-        np.testing.assert_array_equal(together.loss_curve[restart], alone.loss_curve)
-        assert together.iterations[restart] == alone.iterations
-        assert together.converged[restart] == alone.converged
-
-
-def test_one_thread_equals_two():
-    stack = np.ascontiguousarray(softmax(np.random.default_rng(0).normal(size=(4, 300, 6))).transpose(0, 2, 1))
-    solver, weights = EMSolver(fairness=3.0), np.full(300, 1 / 300)
-
-    def solve(labels, part):
-        losses, iterations = np.empty(part.stop - part.start), np.empty(part.stop - part.start, np.int64)
-        solver.solve(stack[part], labels[part], weights, solver.workspace(6, 300, np.float64), losses, iterations)
-
-    one, two = stack.copy(), stack.copy()
-    solve(one, slice(0, 4))
-    threads = [threading.Thread(target=solve, args=(two, part)) for part in (slice(0, 2), slice(2, 4))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    np.testing.assert_array_equal(one, two)
 
 
 def test_read_only_and_non_contiguous_input_is_taken_and_left_alone():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +10,7 @@ from scipy.optimize import minimize
 
 from cceclust import estimate_pseudo_labels
 from cceclust.objective import loss_cce_plus
-from cceclust.pseudo_labels import ExactSolver, PGDSolver, solve_pseudo_labels
+from cceclust.pseudo_labels import PGDSolver, solve_pseudo_labels
 
 FAIRNESS = [1e-3, 0.1, 1.0, 10.0, 100.0, 1e4, 1e6]
 
@@ -98,14 +96,13 @@ def test_a_looser_solution_is_no_further_from_the_minimum_than_its_gap(problem):
         assert -minimum.gap - rounding <= excess <= rough.gap + rounding
 
 
-@pytest.mark.parametrize("solver", ["em", "em-accelerated"])
 @settings(max_examples=40)
 @given(problem=problems(fairness=FAIRNESS))
-def test_the_gap_of_em_bounds_its_error(solver, problem):
+def test_the_gap_of_em_bounds_its_error(problem):
     probabilities, options = problem
     best = exact(probabilities, **options)
     lowest = loss_cce_plus(probabilities, best.pseudo_labels, **options)
-    result = estimate_pseudo_labels(probabilities, solver=solver, **options, max_iter=30, tol=0)
+    result = estimate_pseudo_labels(probabilities, **options, max_iter=30, tol=0)
     excess = loss_cce_plus(probabilities, result.pseudo_labels, **options) - lowest
     assert excess <= result.gap + best.gap + 1e-11 * (1 + options["fairness"])
 
@@ -184,35 +181,6 @@ def test_single_precision_stays_and_is_solved_in_double(fairness):
     assert single.pseudo_labels.dtype == np.float32
     np.testing.assert_allclose(single.pseudo_labels, double.pseudo_labels, rtol=1e-5, atol=1e-12)
     assert single.gap == pytest.approx(double.gap, rel=1e-2)
-
-
-def test_stack_equals_its_restarts_solved_alone():
-    stack = softmax(np.random.default_rng(0).normal(size=(3, 300, 5)))
-    together = exact(stack, fairness=2.0, return_loss_curve=True)
-    for restart in range(3):
-        alone = exact(stack[restart], fairness=2.0, return_loss_curve=True)
-        np.testing.assert_array_equal(together.pseudo_labels[restart], alone.pseudo_labels)
-        np.testing.assert_array_equal(together.loss_curve[restart], alone.loss_curve)
-        assert together.iterations[restart] == alone.iterations
-        assert together.gap[restart] == alone.gap
-
-
-def test_one_thread_equals_two():
-    stack = np.ascontiguousarray(softmax(np.random.default_rng(0).normal(size=(4, 300, 6))).transpose(0, 2, 1))
-    solver, weights = ExactSolver(fairness=3.0), np.full(300, 1 / 300)
-
-    def solve(labels, part):
-        losses, iterations = np.empty(part.stop - part.start), np.empty(part.stop - part.start, np.int64)
-        solver.solve(stack[part], labels[part], weights, solver.workspace(6, 300, np.float64), losses, iterations)
-
-    one, two = stack.copy(), stack.copy()
-    solve(one, slice(0, 4))
-    threads = [threading.Thread(target=solve, args=(two, part)) for part in (slice(0, 2), slice(2, 4))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    np.testing.assert_array_equal(one, two)
 
 
 def test_a_tolerance_below_rounding_ends_with_the_best_labels_seen():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from scipy.special import log_softmax, logsumexp
 
 from cceclust.pseudo_labels import OptimalTransportSolver, solve_pseudo_labels
 
@@ -63,3 +64,33 @@ def test_loss_curve_shows_every_iteration():
     expected = solve_pseudo_labels(OptimalTransportSolver(max_iter=3, tol=0), sigma, return_loss_curve=True).loss_curve
     np.testing.assert_array_equal(curve[:4], expected)
     assert len(set(curve)) == 7
+
+
+def balanced_by_logsumexp(logits, n_iterations, sharpness=25.0):
+    """The textbook scaling in the log domain, in float64."""
+    scores = sharpness * log_softmax(logits.astype(np.float64), axis=1)
+    points, clusters = np.zeros((len(scores), 1)), np.zeros((1, scores.shape[1]))
+    for _ in range(n_iterations):
+        points = -logsumexp(scores + clusters, axis=1, keepdims=True)
+        clusters = np.log(len(scores) / scores.shape[1]) - logsumexp(scores + points, axis=0, keepdims=True)
+    return np.exp(scores + clusters - logsumexp(scores + clusters, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1.0, 30.0, 1000.0])
+def test_saturated_predictions_are_balanced_as_by_the_textbook(dtype, size):
+    generator = np.random.default_rng(0)
+    # Nearly all prefer the first cluster, by so much that no other probability is above 0 in float32.
+    logits = size * (generator.normal(size=(60, 4)) + np.array([6.0, 0.0, 0.0, 0.0])).astype(dtype)
+    labels = np.empty((4, 60), dtype)
+    solver = OptimalTransportSolver(max_iter=300, tol=0)
+    known = np.ascontiguousarray(log_softmax(logits, axis=1).T)
+    solver.solve(known, labels, np.full(60, 1 / 60, dtype))
+    # A thousand times 25 leaves float32 few digits behind the point.
+    tolerance = 3e-7 * 25 * size if dtype == np.float32 else 1e-12 * size
+    np.testing.assert_allclose(labels.T, balanced_by_logsumexp(logits, 300), atol=10 * tolerance + 1e-7)
+
+
+def test_probabilities_of_exactly_zero_still_leave_every_cluster_its_share():
+    labels = solve_pseudo_labels(OptimalTransportSolver(), np.eye(4, dtype=np.float32)[np.zeros(8, int)]).pseudo_labels
+    np.testing.assert_allclose(labels.mean(axis=0), 0.25, atol=1e-5)

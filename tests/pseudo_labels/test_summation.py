@@ -32,27 +32,25 @@ def test_rounding_grows_slowly():
     "solver",
     [
         EMSolver(fairness=100, max_iter=20, tol=0),
-        EMSolver(fairness=100, max_iter=7, tol=0, accelerate=True),
         ExactSolver(fairness=100),
         PGDSolver(fairness=1, max_iter=20, tol=0),
         OptimalTransportSolver(max_iter=20),
         AlternatingDirectionSolver(fairness=1, max_iter=20, tol=0),
     ],
-    ids=["EM", "accelerated EM", "exact", "PGD", "optimal transport", "alternating direction"],
+    ids=["EM", "exact", "PGD", "optimal transport", "alternating direction"],
 )
 def test_it_does_not_matter_where_arrays_lie_in_memory(solver):
     # Compiled loops are run vectorised or one by one, as their operands are near each other or not.
     n_clusters, n_points = 3, 300
     generator = np.random.default_rng(0)
-    odds = np.exp(3 * generator.normal(size=(2, n_clusters, n_points)))
-    probabilities = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
+    odds = np.exp(3 * generator.normal(size=(n_clusters, n_points)))
+    probabilities = (odds / odds.sum(axis=0)).astype(np.float32)
+    known = np.log(probabilities) if solver.takes_logarithms else probabilities
     weights = np.full(n_points, 1 / n_points, np.float32)
     answers = set()
     for _ in range(200):
-        workspace = solver.workspace(n_clusters, n_points, np.float32)
-        sigma, labels, w, *scratch = packed([probabilities, probabilities, weights, *workspace], generator)
-        space = type(workspace)(*scratch) if hasattr(workspace, "_fields") else tuple(scratch)
-        solver.solve(sigma, labels, w, space, np.empty(2), np.empty(2, np.int64))
+        sigma, labels, w = packed([known, probabilities, weights], generator)
+        solver.solve(sigma, labels, w)
         answers.add(labels.tobytes())
     assert len(answers) == 1
 

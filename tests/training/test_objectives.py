@@ -93,7 +93,7 @@ def test_companions_learn_the_shared_pseudo_label() -> None:
     own, theirs = stack[:, :, :N_POINTS].copy(), stack[:, :, N_POINTS:].copy()
     SelfLabeling(solver, companion_weight=0.5).to_gradient(stack, weights)
     shared = np.ascontiguousarray(((2 * own + theirs) / 3).transpose(0, 2, 1))
-    labels = solve_pseudo_labels(solver, shared, sample_weight=weights).pseudo_labels.transpose(0, 2, 1)
+    labels = np.stack([solve_pseudo_labels(solver, one, sample_weight=weights).pseudo_labels.T for one in shared])
     for part, sigma, gradient in ((2 / 3, own, stack[:, :, :N_POINTS]), (1 / 3, theirs, stack[:, :, N_POINTS:])):
         product = labels * sigma
         expected = part * weights * (sigma - product / product.sum(axis=1, keepdims=True))
