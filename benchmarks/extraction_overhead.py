@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from cceclust.errors import InputError
-from cceclust.files.images import ImageCollection, open_images
+from cceclust.io.images import ImageCollection, open_images
 from cceclust.torch.devices import resolve_device
 from cceclust.torch.extraction import PRECISIONS, extract_features, usual_batch_size, usual_precision, usual_workers
 from cceclust.torch.preprocessing import normalize

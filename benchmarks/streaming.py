@@ -23,7 +23,7 @@ from paper.tables import print_table
 
 from cceclust import choices
 from cceclust.cli.options import parse_bytes
-from cceclust.files import open_features
+from cceclust.io import open_features
 
 CLUSTERS = 10
 

@@ -12,7 +12,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from cceclust.files.images import open_images
+from cceclust.io.images import open_images
 from cceclust.presets import NetworkName, ObjectiveName, RunSettings
 from cceclust.torch.deep import DeepTrainer, as_input
 from cceclust.torch.networks import NETWORKS

@@ -20,7 +20,7 @@ from cceclust.errors import InputError
 from cceclust.estimators.cce_method import CCEMethod
 from cceclust.estimators.model_files import model_of
 from cceclust.estimators.softmax_method import warn_of
-from cceclust.files import (
+from cceclust.io import (
     Clusters,
     FeatureFile,
     KTable,
@@ -30,18 +30,18 @@ from cceclust.files import (
     write_clusters,
     write_model,
 )
-from cceclust.files.atomic import claiming
-from cceclust.files.clusters import STDOUT, clusters_writer
-from cceclust.files.features import existing_files
-from cceclust.files.models import check_model_name
-from cceclust.files.neighbor_graphs import refuse_second_graph, write_neighbors
-from cceclust.files.observations import check_observations, write_observations
-from cceclust.files.pairs import warn_of_another_pair
-from cceclust.files.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
-from cceclust.files.reading import refuse_what_is_no_file
-from cceclust.files.scratch import scratch_array
-from cceclust.files.shards import clusters_beside, named_after
-from cceclust.files.tables import STDIN, TABLE_FILES
+from cceclust.io.atomic import claiming
+from cceclust.io.clusters import STDOUT, clusters_writer
+from cceclust.io.features import existing_files
+from cceclust.io.models import check_model_name
+from cceclust.io.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.io.observations import check_observations, write_observations
+from cceclust.io.pairs import warn_of_another_pair
+from cceclust.io.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
+from cceclust.io.reading import refuse_what_is_no_file
+from cceclust.io.scratch import scratch_array
+from cceclust.io.shards import clusters_beside, named_after
+from cceclust.io.tables import STDIN, TABLE_FILES
 from cceclust.training.candidates import directions_of, metric_for
 from cceclust.training.diagnosis import Prediction, predict_rows
 from cceclust.training.head import Head
@@ -101,7 +101,7 @@ def fit_features(
     Examples
     --------
     >>> from cceclust.clustering import fit_features
-    >>> from cceclust.files import open_features
+    >>> from cceclust.io import open_features
     >>> with open_features("sample_data/digits.h5") as digits:
     ...     clusters, model = fit_features(digits, 10, random_state=0)
     >>> clusters.labels.shape, model.coef.shape
@@ -245,7 +245,7 @@ def find_neighbors(
     n_neighbors, n_components, on_block
         As in :func:`cceclust.nearest_neighbors`.
     dataset : str, optional
-        As in :func:`cceclust.files.open_features`.
+        As in :func:`cceclust.io.open_features`.
     seed : int
         Decides the samples that components and cells are found on.
     force : bool
@@ -279,7 +279,7 @@ def predict_features(
     Parameters
     ----------
     model : Model
-        From :func:`fit_features` or :func:`cceclust.files.read_model`.
+        From :func:`fit_features` or :func:`cceclust.io.read_model`.
     features : FeatureFile
         Features from the same source as those the model was fitted to.
     memory : int, optional
@@ -347,7 +347,7 @@ def fit_file(
     Parameters
     ----------
     path : str, Path or sequence of them
-        The features, as in :func:`cceclust.files.open_features`.
+        The features, as in :func:`cceclust.io.open_features`.
     n_clusters : int, "auto", range or sequence of int, optional
         As in :func:`fit_features`.
     out, model : Path, optional
@@ -363,10 +363,10 @@ def fit_file(
     full_paths : bool
         Keep absolute paths of this machine in the files, not only names.
     dataset, labels_dataset, names_dataset, keep
-        As in :func:`cceclust.files.open_features`.
+        As in :func:`cceclust.io.open_features`.
     labels, soft_labels : str or Path, optional
-        Labels of some rows, as in :func:`cceclust.files.partial_labels.read_partial_labels`, or distributions over
-        classes, as in :func:`cceclust.files.partial_labels.read_soft_labels`; not both.
+        Labels of some rows, as in :func:`cceclust.io.partial_labels.read_partial_labels`, or distributions over
+        classes, as in :func:`cceclust.io.partial_labels.read_soft_labels`; not both.
     **settings
         Passed on to :func:`fit_features`.
 
@@ -447,7 +447,7 @@ def predict_file(
     model : str or Path
         The model.
     path : str, Path or sequence of them
-        The features, as in :func:`cceclust.files.open_features`.
+        The features, as in :func:`cceclust.io.open_features`.
     out : Path, optional
         Where to write; by default ``*.predicted.h5`` beside the features. With ``-`` clusters go to standard output.
     write_obs : bool
@@ -457,7 +457,7 @@ def predict_file(
     full_paths : bool
         Keep absolute paths of this machine in the file, not only names.
     dataset, labels_dataset, names_dataset, keep
-        As in :func:`cceclust.files.open_features`.
+        As in :func:`cceclust.io.open_features`.
     memory, on_progress : optional
         As in :func:`predict_features`.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cceclust import CCEClusterer, score_clusters
-from cceclust.files import Clusters, open_features, write_features
+from cceclust.io import Clusters, open_features, write_features
 from cceclust.report import write_report
 
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "fashion-resnet50.h5"

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from cceclust.files import write_features
+from cceclust.io import write_features
 
 FOLDER = Path(__file__).parent
 IMAGES_A_CLASS = 4

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.files import open_features, write_features
-from cceclust.files.images import open_images
+from cceclust.io import open_features, write_features
+from cceclust.io.images import open_images
 from cceclust.torch import extract_features
 
 N_IMAGES = 2000

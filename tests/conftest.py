@@ -28,7 +28,7 @@ def small_features(tmp_path: Path) -> Path:
     """Return a feature file of 120 rows in three far-apart groups, with labels and paths."""
     import numpy as np
 
-    from cceclust.files import write_features
+    from cceclust.io import write_features
 
     generator = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 40)

@@ -16,15 +16,14 @@ ROOT = Path(cceclust.__file__).parent
 LAYERS = (
     {"__init__", "__main__"},
     {"cli"},
-    {"sharding"},
     {"clustering"},
     {"estimators", "report", "torch"},
     {"dask"},
-    {"files"},
-    {"fit", "training"},
+    {"io"},
+    {"fit"},
     {"pseudo_labels", "scoring"},
     {"objective", "validation"},
-    {"choices", "compiled", "errors", "presets", "progress", "text", "version", "workers"},
+    {"compiled", "errors", "presets", "progress", "text", "version", "workers"},
 )
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 

@@ -13,7 +13,7 @@ import pytest
 from cceclust.clustering import fit_features, fit_file, predict_features, predict_file, rows_of
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.estimators.methods import METHODS
-from cceclust.files import open_features, read_clusters, read_model, write_features
+from cceclust.io import open_features, read_clusters, read_model, write_features
 from cceclust.scoring import clustering_accuracy
 from cceclust.training.rows import ArrayRows, FileRows
 

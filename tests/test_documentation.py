@@ -18,7 +18,7 @@ import pytest
 
 import cceclust
 import cceclust.estimators
-import cceclust.files
+import cceclust.io
 import cceclust.pseudo_labels
 import cceclust.torch
 from cceclust.training.diagnosis import HEAD_ADVICE, NETWORK_ADVICE, STILL_FALLING
@@ -126,7 +126,7 @@ def test_every_warning_is_explained() -> None:
 
 def test_the_reference_has_all_public_names() -> None:
     listed = set(re.findall(r"^::: cceclust\.\S*?(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
-    for module in (cceclust, cceclust.estimators, cceclust.files, cceclust.pseudo_labels, cceclust.torch):
+    for module in (cceclust, cceclust.estimators, cceclust.io, cceclust.pseudo_labels, cceclust.torch):
         assert set(module.__all__) - {"__version__", "Solver"} <= listed
 
 

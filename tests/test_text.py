@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cceclust.cli.console import print_error, print_json, print_warning, results
-from cceclust.files import Clusters, write_clusters
-from cceclust.files.label_files import read_label_file
+from cceclust.io import Clusters, write_clusters
+from cceclust.io.label_files import read_label_file
 from cceclust.text import as_cell, from_cell, printable, without_folders
 
 DANGEROUS = [chr(code) for code in (*range(10), *range(11, 32), *range(127, 160), 0x61C, 0x200E, 0x200F)]

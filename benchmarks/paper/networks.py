@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from cceclust.files.images import open_images
+from cceclust.io.images import open_images
 from cceclust.torch import DeepTrainer, build_network
 from cceclust.torch.augmentation import make_augmentation
 from cceclust.torch.objectives import Objective, make_objective

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from cceclust import clustering_accuracy
-from cceclust.files import open_features
+from cceclust.io import open_features
 
 NETWORKS = ("vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", "vgg4-32-small", "vgg4-96-small")
 

@@ -9,10 +9,10 @@ from cases import campaign
 from samples import samples
 
 from cceclust.errors import CceclustError
-from cceclust.files import open_features, read_clusters, read_model
-from cceclust.files.description import describe
-from cceclust.files.images import open_images
-from cceclust.files.label_files import read_label_file
+from cceclust.io import open_features, read_clusters, read_model
+from cceclust.io.description import describe
+from cceclust.io.images import open_images
+from cceclust.io.label_files import read_label_file
 
 TELLING_BYTES = (0, 1, 2, 127, 128, 254, 255)
 

@@ -21,7 +21,7 @@ from samples import samples
 
 from cceclust.cli.main import run
 from cceclust.errors import CceclustError
-from cceclust.files import open_features, read_clusters, read_model
+from cceclust.io import open_features, read_clusters, read_model
 
 PR_SET_CHILD_SUBREAPER = 36
 ORPHAN_SECONDS = 2

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from cceclust.cli.main import run
-from cceclust.files import Clusters, Model, write_clusters, write_features, write_model
+from cceclust.io import Clusters, Model, write_clusters, write_features, write_model
 
 ROWS, COLUMNS, CLUSTERS = 40, 5, 3
 

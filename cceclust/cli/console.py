@@ -111,7 +111,7 @@ def show_warnings_as_lines() -> Iterator[None]:
 
 def print_json(data: Any) -> None:
     """Print plain values, dataclasses and NumPy values as JSON; NaN and infinity become null."""
-    from cceclust.files.provenance import as_plain_value
+    from cceclust.io.provenance import as_plain_value
     from cceclust.text import UNPRINTABLE
 
     if sys.stdout is None:

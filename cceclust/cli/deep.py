@@ -87,7 +87,7 @@ def check_seed(value: int) -> int:
 
 def rare_settings() -> dict[str, dict[str, Setting]]:
     """Return the settings that ``--set`` accepts for every objective, by title."""
-    from cceclust.files.images import open_images
+    from cceclust.io.images import open_images
 
     return {
         "Training": settings_of(RunSettings, skip=OPTIONS),
@@ -215,8 +215,8 @@ def deep(
     killed, the same command with --resume continues and gives the same result. With [bold]torchrun --nproc-per-node N
     -m cceclust deep[/], N processes train together.
     """
-    from cceclust.files.images import open_images
-    from cceclust.files.partial_labels import read_partial_labels
+    from cceclust.io.images import open_images
+    from cceclust.io.partial_labels import read_partial_labels
 
     refuse_missing_images(images)
     from cceclust.torch.ranks import joined

@@ -21,8 +21,8 @@ def export(
 
     It takes rows of features and returns label and probabilities.
     """
-    from cceclust.files import read_model, write_onnx
-    from cceclust.files.atomic import refuse_inputs
+    from cceclust.io import read_model, write_onnx
+    from cceclust.io.atomic import refuse_inputs
 
     refuse_inputs([output], [model])
     write_onnx(output, read_model(model), force=force)

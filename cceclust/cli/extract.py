@@ -111,7 +111,7 @@ def extract(
     If it is stopped or killed, the same command continues where it stopped; the final file is the same. With
     [bold]torchrun --nproc-per-node N -m cceclust extract[/], N processes share the work.
     """
-    from cceclust.files.images import open_images
+    from cceclust.io.images import open_images
 
     refuse_missing_images(images)
     from cceclust.torch.extraction import extract_features, usual_workers

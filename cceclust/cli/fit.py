@@ -300,7 +300,7 @@ def fit(
     With --labels or --soft-labels, clusters take the names of the classes;
     clusters beyond the classes stay unnamed.
     """
-    from cceclust.files.features import existing_files
+    from cceclust.io.features import existing_files
 
     check_output(features, out, as_json=as_json)
     if labels is not None and soft_labels is not None:

@@ -11,7 +11,7 @@ from cceclust.cli.console import print_json, results
 from cceclust.cli.options import DatasetOption, IdOption, JsonOption, KeepOption, LabelsDatasetOption
 
 if TYPE_CHECKING:
-    from cceclust.files.description import FileDescription
+    from cceclust.io.description import FileDescription
 
 
 def info(
@@ -28,7 +28,7 @@ def info(
 
     Reads [bold]features[/], [bold]clusters[/], [bold]models[/] and the folders of [bold]runs[/].
     """
-    from cceclust.files.description import describe
+    from cceclust.io.description import describe
 
     description = describe(
         file, dataset=dataset, labels_dataset=labels_dataset, names_dataset=names_dataset, keep=keep or []

@@ -33,7 +33,7 @@ def neighbors(
     [bold]fit[/] uses the neighbours it finds in a file instead of searching for them again.
     Of more than 10,000 rows not all pairs are compared; then it says how many of the nearest were found.
     """
-    from cceclust.files.reading import refuse_what_is_no_file
+    from cceclust.io.reading import refuse_what_is_no_file
 
     refuse_what_is_no_file(features)
     from cceclust.clustering import find_neighbors

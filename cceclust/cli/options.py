@@ -206,7 +206,7 @@ def refuse_missing_images(images: Path) -> None:
 
     Of several processes that torchrun started only one should say so, which they find out later, together.
     """
-    from cceclust.files.reading import refuse_what_is_not_there
+    from cceclust.io.reading import refuse_what_is_not_there
 
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         refuse_what_is_not_there(images)

@@ -61,10 +61,10 @@ def predict(
 
     The rows that the model was fitted to get the same labels again.
     """
-    from cceclust.files import read_model
-    from cceclust.files.features import existing_files
-    from cceclust.files.reading import refuse_what_is_not_there
-    from cceclust.files.run_folders import run_of
+    from cceclust.io import read_model
+    from cceclust.io.features import existing_files
+    from cceclust.io.reading import refuse_what_is_not_there
+    from cceclust.io.run_folders import run_of
 
     check_output(features, out, as_json=as_json)
     output: dict[str, Any] = {"out": out, "force": force, "full_paths": full_paths}

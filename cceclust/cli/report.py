@@ -51,16 +51,16 @@ def report(
     their neighbours, typical and doubtful images or rows, sizes, confused
     clusters, the confusion matrix if true labels are known.
     """
-    from cceclust.files import read_clusters
-    from cceclust.files.reading import refuse_what_is_not_there
-    from cceclust.files.run_folders import clusters_of
+    from cceclust.io import read_clusters
+    from cceclust.io.reading import refuse_what_is_not_there
+    from cceclust.io.run_folders import clusters_of
 
     if output is None:
         output = file.with_name(f"{file.stem.removesuffix('.clusters')}.report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
     refuse_what_is_not_there(file)
-    from cceclust.files.scores import open_again
+    from cceclust.io.scores import open_again
     from cceclust.report import write_report
 
     with nullcontext() if features is None else open_again(read_clusters(clusters_of(file)), features) as rows:

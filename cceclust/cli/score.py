@@ -13,7 +13,7 @@ from cceclust.cli.options import INPUT_PANEL, JsonOption, LabelsDatasetOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cceclust.files.scores import FileScores
+    from cceclust.io.scores import FileScores
     from cceclust.scoring import LabelFreeScores, Scores
 
 MOST_COLUMNS_OF_A_MATRIX = 16
@@ -59,7 +59,7 @@ def score(
     neighbours share a cluster than by chance), loss, confidence, balance of
     the sizes, silhouette, stability.
     """
-    from cceclust.files.scores import score_file
+    from cceclust.io.scores import score_file
 
     if labels_dataset is not None and labels is None:
         raise typer.BadParameter(

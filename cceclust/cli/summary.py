@@ -14,7 +14,7 @@ from cceclust.errors import ClusteringWarning, InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cceclust.files import Clusters
+    from cceclust.io import Clusters
 
 __all__ = ["Summary", "print_summary", "summarize"]
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import read_labels
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
-from cceclust.files import Model
+from cceclust.io import Model
 from cceclust.fit.heads import GivenLabels
 from cceclust.fit.pipeline import Settings, fit_source
 from cceclust.fit.progress import OnProgress
@@ -74,7 +74,7 @@ feature_names_in_
 
     >>> import numpy as np
     >>> from cceclust import CCEClassifier
-    >>> from cceclust.files import open_features
+    >>> from cceclust.io import open_features
     >>> with open_features("sample_data/digits.h5") as digits:
     ...     X, truth = digits.array(), digits.labels
     >>> y = np.full(len(X), -1)

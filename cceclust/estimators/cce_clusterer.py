@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
-from cceclust.files import Model
+from cceclust.io import Model
 from cceclust.fit.judge import modularity_of_rows
 from cceclust.fit.pipeline import Settings, fit_source
 from cceclust.fit.progress import OnProgress
@@ -105,7 +105,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     Examples
     --------
     >>> from cceclust import CCEClusterer, clustering_accuracy
-    >>> from cceclust.files import open_features
+    >>> from cceclust.io import open_features
     >>> with open_features("sample_data/digits.h5") as digits:
     ...     labels = CCEClusterer(10, random_state=0).fit_predict(digits.array())
     >>> clustering_accuracy(digits.labels, labels) > 0.92
@@ -146,7 +146,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         ----------
         X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features), or Source
             Features. float32 and float64 are used as they are, without a copy. Dask collections and opened files
-            (:func:`cceclust.files.open_features`) need not fit into memory.
+            (:func:`cceclust.io.open_features`) need not fit into memory.
         y : Ignored
             Present for scikit-learn's interface.
         sample_weight : array-like of shape (n_samples,), optional

@@ -16,7 +16,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
-from cceclust.files import Model, read_model, write_model
+from cceclust.io import Model, read_model, write_model
 from cceclust.fit.head import Curves, Head
 from cceclust.fit.pipeline import Fit
 from cceclust.fit.predict import all_logits, probabilities_of

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.files.atomic import refuse_inputs, refuse_to_overwrite, replacing
-from cceclust.files.clusters import Clusters, read_clusters
-from cceclust.files.features import FeatureFile
-from cceclust.files.pairs import warn_of_another_pair
-from cceclust.files.run_folders import clusters_of
-from cceclust.files.scores import open_features_of
+from cceclust.io.atomic import refuse_inputs, refuse_to_overwrite, replacing
+from cceclust.io.clusters import Clusters, read_clusters
+from cceclust.io.features import FeatureFile
+from cceclust.io.pairs import warn_of_another_pair
+from cceclust.io.run_folders import clusters_of
+from cceclust.io.scores import open_features_of
 from cceclust.report.charts import candidates, cluster_sizes, confidence_histogram, loss_curves, numbers_of_clusters
 from cceclust.report.confusion import class_scores, confusion_matrix
 from cceclust.report.figures import key_figures
@@ -74,7 +74,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from cceclust.files import Clusters
+    >>> from cceclust.io import Clusters
     >>> from cceclust.report import write_report
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(Clusters(labels=np.array([0, 0, 1])), Path(folder, "report.html"))

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import CceclustError, FileError, MissingExtraError
-from cceclust.files.clusters import Clusters
-from cceclust.files.features import FeatureFile
-from cceclust.files.images import ImageCollection, open_images
-from cceclust.files.images.arrays import ArrayImages
-from cceclust.files.images.decoding import IMAGE_SUFFIXES, decode
-from cceclust.files.images.opening import find_batches
+from cceclust.io.clusters import Clusters
+from cceclust.io.features import FeatureFile
+from cceclust.io.images import ImageCollection, open_images
+from cceclust.io.images.arrays import ArrayImages
+from cceclust.io.images.decoding import IMAGE_SUFFIXES, decode
+from cceclust.io.images.opening import find_batches
 
 __all__ = ["ImageFinder", "Pictures", "find_pictures", "shrink"]
 

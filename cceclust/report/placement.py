@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from cceclust import choices
 from cceclust.errors import FileContentError
-from cceclust.files.clusters import Clusters
-from cceclust.files.features import FeatureFile
+from cceclust.io.clusters import Clusters
+from cceclust.io.features import FeatureFile
 from cceclust.report.layout import lay_out
 from cceclust.training.candidates import directions_of, find_graph
 from cceclust.training.directions import evened_rows

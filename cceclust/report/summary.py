@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import InputError
-from cceclust.files.clusters import Clusters
-from cceclust.files.features import FeatureFile
-from cceclust.files.scores import score_without_truth
+from cceclust.io.clusters import Clusters
+from cceclust.io.features import FeatureFile
+from cceclust.io.scores import score_without_truth
 from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR, colour_numbers
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters
 

@@ -19,16 +19,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from cceclust.errors import FileContentError, FileError, InputError
-from cceclust.files.atomic import claiming, refuse_to_overwrite
-from cceclust.files.extraction_journal import (
+from cceclust.io.atomic import claiming, refuse_to_overwrite
+from cceclust.io.extraction_journal import (
     ExtractionJournal,
     discard_leftovers,
     holds_result_of,
     skipped_images,
 )
-from cceclust.files.features import check_features_name, open_features
-from cceclust.files.images import ImageCollection
-from cceclust.files.provenance import stamp
+from cceclust.io.features import check_features_name, open_features
+from cceclust.io.images import ImageCollection
+from cceclust.io.provenance import stamp
 from cceclust.text import without_folders
 from cceclust.torch.preprocessing import describe_preprocessing, normalize, resize_and_crop
 from cceclust.torch.ranks import Ranks
@@ -102,7 +102,7 @@ def extract_features(
     Parameters
     ----------
     images : ImageCollection
-        See :func:`cceclust.files.images.open_images`.
+        See :func:`cceclust.io.images.open_images`.
     target : str or Path
         The ``.h5`` file to write.
     backbone, weights, trust
@@ -140,7 +140,7 @@ def extract_features(
 
     Examples
     --------
-    >>> from cceclust.files.images import open_images
+    >>> from cceclust.io.images import open_images
     >>> from cceclust.torch import extract_features
     >>> images = open_images("sample_data/digits")
     >>> extract_features(images, "digits-resnet50.h5")  # doctest: +SKIP

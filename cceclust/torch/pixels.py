@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cceclust.errors import FileContentError, FileError
-from cceclust.files.images import ImageCollection
+from cceclust.io.images import ImageCollection
 
 __all__ = ["LoadedImages", "fit_to_square", "load_pixels", "look_at"]
 
@@ -60,7 +60,7 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
     Parameters
     ----------
     images : ImageCollection
-        See :func:`cceclust.files.images.open_images`.
+        See :func:`cceclust.io.images.open_images`.
     size : int
         Side length of the squares that they are cropped and scaled to.
     n_channels : int
@@ -68,7 +68,7 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
 
     Examples
     --------
-    >>> from cceclust.files.images import open_images
+    >>> from cceclust.io.images import open_images
     >>> from cceclust.torch.pixels import load_pixels
     >>> load_pixels(open_images("sample_data/digits"), 28, 1).pixels.shape
     torch.Size([40, 1, 28, 28])

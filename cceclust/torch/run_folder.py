@@ -28,12 +28,12 @@ from safetensors.torch import save
 from torch import nn
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files.atomic import refuse_inputs, replacing
-from cceclust.files.locks import locked
-from cceclust.files.models import in_fixed_order
-from cceclust.files.provenance import check_stamp, stamp
-from cceclust.files.reading import reading
-from cceclust.files.run_folders import RUN_FILES, is_run, read_config
+from cceclust.io.atomic import refuse_inputs, replacing
+from cceclust.io.locks import locked
+from cceclust.io.models import in_fixed_order
+from cceclust.io.provenance import check_stamp, stamp
+from cceclust.io.reading import reading
+from cceclust.io.run_folders import RUN_FILES, is_run, read_config
 from cceclust.torch.deep import DeepTrainer
 
 __all__ = ["RunFolder"]

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
-from cceclust.files.atomic import claiming
-from cceclust.files.clusters import STDOUT, Clusters, clusters_writer, write_clusters
-from cceclust.files.features import write_features
-from cceclust.files.images import ImageCollection, open_images
-from cceclust.files.partial_labels import PartialLabels
-from cceclust.files.provenance import stamp
+from cceclust.io.atomic import claiming
+from cceclust.io.clusters import STDOUT, Clusters, clusters_writer, write_clusters
+from cceclust.io.features import write_features
+from cceclust.io.images import ImageCollection, open_images
+from cceclust.io.partial_labels import PartialLabels
+from cceclust.io.provenance import stamp
 from cceclust.presets import NORMALIZATIONS, PRESETS, RunSettings
 from cceclust.text import without_folders
 from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
@@ -97,7 +97,7 @@ def cluster_images(
     Parameters
     ----------
     images : ImageCollection
-        See :func:`cceclust.files.images.open_images`. Their own labels are used for the metrics only.
+        See :func:`cceclust.io.images.open_images`. Their own labels are used for the metrics only.
     folder : str or Path
         The run's folder.
     n_clusters : int
@@ -126,7 +126,7 @@ def cluster_images(
 
     Examples
     --------
-    >>> from cceclust.files.images import open_images
+    >>> from cceclust.io.images import open_images
     >>> from cceclust.torch.runs import RunSettings, cluster_images
     >>> digits = open_images("sample_data/digits")
     >>> cluster_images(digits, "run", 10, RunSettings(n_epochs=5)).clusters.labels  # doctest: +SKIP
@@ -251,7 +251,7 @@ def predict_images_file(
     folder : str or Path
         The run.
     path, dataset, labels_dataset
-        As in :func:`cceclust.files.images.open_images`.
+        As in :func:`cceclust.io.images.open_images`.
     out : Path, optional
         Where to write; by default ``*.predicted.h5`` beside the images. With ``-`` clusters go to standard output.
     force : bool

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.export.passes import move_to_device_pass
 
 from cceclust.errors import FileContentError, FileError, InputError
-from cceclust.files.reading import listed, reading
+from cceclust.io.reading import listed, reading
 from cceclust.torch.resnet import ResNet, fuse_batch_norms, resnet18, resnet50
 
 __all__ = [

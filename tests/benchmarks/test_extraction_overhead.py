@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cceclust.errors import InputError
-from cceclust.files.images import ImageCollection, open_images
+from cceclust.io.images import ImageCollection, open_images
 
 OPTIONS = {"backbone": "resnet18", "size": 32, "device": "cpu", "workers": 0}
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cceclust.files import write_features
+from cceclust.io import write_features
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "paper"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import streaming
 
-from cceclust.files import open_features
+from cceclust.io import open_features
 
 
 def test_a_file_has_clusters_in_rows_of_the_wanted_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

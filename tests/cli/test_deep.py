@@ -15,7 +15,7 @@ import pytest
 from safetensors.torch import load_file
 
 from cceclust.cli.main import run
-from cceclust.files import read_clusters
+from cceclust.io import read_clusters
 from cceclust.presets import PRESETS
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"

@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import Model, write_model
+from cceclust.io import Model, write_model
 
 
 def test_a_model_becomes_an_onnx_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

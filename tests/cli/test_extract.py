@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from cceclust.cli.main import run
-from cceclust.files import open_features
+from cceclust.io import open_features
 from cceclust.torch import resnet18
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"

@@ -17,7 +17,7 @@ from cceclust.cli.fit import METHOD_NAMES, OPTIONS, settings_for
 from cceclust.cli.main import run
 from cceclust.estimators import CCEClassifier, CCEClusterer
 from cceclust.estimators.methods import METHODS
-from cceclust.files import read_clusters, read_model, write_features
+from cceclust.io import read_clusters, read_model, write_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
@@ -210,7 +210,7 @@ class TestOptions:
         assert facts["sizes"] == [40, 40, 40]
 
     def test_the_seed_is_honoured_and_equals_the_estimator_s(self, small_features: Path) -> None:
-        from cceclust.files import open_features
+        from cceclust.io import open_features
 
         assert fit(small_features, "--seed", 3) == 0
         with open_features(small_features) as features:

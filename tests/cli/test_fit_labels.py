@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import read_clusters, read_model
+from cceclust.io import read_clusters, read_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import write_features
+from cceclust.io import write_features
 
 
 def test_table_says_what_matters(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import cceclust
 from cceclust.cli.console import print_error
 from cceclust.cli.main import app, run
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.files.provenance import as_plain_value
+from cceclust.io.provenance import as_plain_value
 
 HEAVY = {"torch", "sklearn", "numba", "scipy", "h5py", "matplotlib"}
 
@@ -31,7 +31,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def describe(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("cceclust.files.description.describe", describe)
+    monkeypatch.setattr("cceclust.io.description.describe", describe)
 
 
 def commands(command: Any = None, name: str = "cceclust") -> Iterator[tuple[str, Any]]:
@@ -136,8 +136,8 @@ def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, caps
 WAITING = """
 import signal, sys, time
 from cceclust.cli import main
-from cceclust.files import description
-from cceclust.files.atomic import replacing
+from cceclust.io import description
+from cceclust.io.atomic import replacing
 def wait(path, **_):
     with replacing(path) as part:
         part.write_text("half")
@@ -217,7 +217,7 @@ def test_warnings_are_lines_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: p
         warnings.warn("two clusters\nare empty", ClusteringWarning, stacklevel=1)
         raise InputError("enough")
 
-    monkeypatch.setattr("cceclust.files.description.describe", describe)
+    monkeypatch.setattr("cceclust.io.description.describe", describe)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         run(["info", "x.h5"])

@@ -13,7 +13,7 @@ import pytest
 
 from cceclust import nearest_neighbors
 from cceclust.cli.main import run
-from cceclust.files import open_features, write_features
+from cceclust.io import open_features, write_features
 
 
 def neighbors(path: Path, *options: object) -> int:

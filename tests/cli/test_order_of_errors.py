@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import Model, write_model
+from cceclust.io import Model, write_model
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import open_features, read_clusters, write_features
+from cceclust.io import open_features, read_clusters, write_features
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import Clusters, write_clusters
+from cceclust.io import Clusters, write_clusters
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cceclust.files import write_features
+from cceclust.io import write_features
 
 
 def fit_in_a_process(folder: Path, seed: str, *options: str) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import Clusters, write_clusters
+from cceclust.io import Clusters, write_clusters
 
 LABELS = np.array([0, 0, 1, 1, 2, 2])
 TRUTH = np.array(["cat", "cat", "dog", "cat", "owl", ""])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cceclust.files import Clusters, write_clusters
+from cceclust.io import Clusters, write_clusters
 
 SLOW = ("numba", "onnx", "pandas", "pyarrow", "scipy", "sklearn", "torch", "matplotlib")
 LISTING = """

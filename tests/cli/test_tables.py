@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.files import read_clusters
+from cceclust.io import read_clusters
 
 FAST = ["-k", "3", "--restarts", "2", "--set", "max_epochs=30", "--set", "n_jobs=1", "--quiet"]
 TRUTH = np.repeat([0, 1, 2], 20)

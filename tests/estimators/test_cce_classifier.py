@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cceclust.errors import InputError
 from cceclust.estimators import CCEClassifier
-from cceclust.files import open_features
+from cceclust.io import open_features
 from cceclust.training.rows import FileRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")

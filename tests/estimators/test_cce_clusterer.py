@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cceclust import CCEClusterer, estimate_pseudo_labels, nearest_neighbors, neighbor_modularity
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.files import open_features, write_features
+from cceclust.io import open_features, write_features
 from cceclust.objective import loss_cce_plus
 from cceclust.training.rows import FileRows
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from cceclust.clustering import fit_file
 from cceclust.errors import FileContentError, InputError, TargetExistsError
 from cceclust.estimators import MIADM, MIGD, CCEByPGD, CCEClassifier, CCEClusterer, KMeans, SeLa
-from cceclust.files import Model, read_model, write_features, write_model
+from cceclust.io import Model, read_model, write_features, write_model
 
 X, Y = make_blobs(120, 5, centers=3, random_state=0)
 CLUSTERERS = [CCEClusterer, MIGD, SeLa, MIADM, CCEByPGD, KMeans]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cceclust.files import Clusters, write_clusters, write_features
+from cceclust.io import Clusters, write_clusters, write_features
 
 HOSTILE = "<script>document.title='broken'</script>"
 

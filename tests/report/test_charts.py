@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cceclust.files import KTable
+from cceclust.io import KTable
 from cceclust.report.charts import (
     HEIGHT,
     WIDTH,

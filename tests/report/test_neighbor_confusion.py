@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from cceclust.files import Clusters
+from cceclust.io import Clusters
 from cceclust.report.neighbor_confusion import neighbor_confusion, neighbor_shares
 from cceclust.report.placement import Placement
 from cceclust.report.summary import summarize

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from cceclust.errors import FileContentError, InputError, TargetExistsError
-from cceclust.files import Clusters, open_features, write_clusters, write_features
+from cceclust.io import Clusters, open_features, write_clusters, write_features
 from cceclust.report import write_report
 from cceclust.report.pictures import ImageFinder, Pictures
 from cceclust.report.placement import Placement

@@ -7,7 +7,7 @@ import base64
 import numpy as np
 import pytest
 
-from cceclust.files import Clusters, open_features, read_clusters, write_features
+from cceclust.io import Clusters, open_features, read_clusters, write_features
 from cceclust.report import write_report
 
 PARTS = ("map", "images", "clusters", "classes", "neighbours", "confusion", "confidence", "loss", "origins")

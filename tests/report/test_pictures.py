@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cceclust.files import Clusters, open_features, write_features
+from cceclust.io import Clusters, open_features, write_features
 from cceclust.report import pictures as module
 from cceclust.report.pictures import ImageFinder, Pictures, find_pictures
 

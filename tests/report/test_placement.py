@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cceclust.clustering import find_neighbors
-from cceclust.files import Clusters, open_features, write_features
+from cceclust.io import Clusters, open_features, write_features
 from cceclust.report import placement
 from cceclust.report.placement import place_rows, to_unit_square
 

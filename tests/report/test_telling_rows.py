@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from cceclust.files import Clusters
+from cceclust.io import Clusters
 from cceclust.report.placement import Placement
 from cceclust.report.summary import summarize
 from cceclust.report.telling_rows import telling_rows

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cceclust.files import Clusters
+from cceclust.io import Clusters
 from cceclust.report.pictures import ImageFinder, find_pictures, shrink
 from cceclust.report.summary import summarize
 from cceclust.report.thumbnails import images_a_row, thumbnails

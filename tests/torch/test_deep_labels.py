@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from cceclust.cli.main import run
 from cceclust.errors import InputError
-from cceclust.files import read_clusters
+from cceclust.io import read_clusters
 from cceclust.torch import DeepTrainer
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"

@@ -21,9 +21,9 @@ from torch import nn
 from torch.nn import functional
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files import open_features
-from cceclust.files.extraction_journal import ExtractionJournal
-from cceclust.files.images import open_images
+from cceclust.io import open_features
+from cceclust.io.extraction_journal import ExtractionJournal
+from cceclust.io.images import open_images
 from cceclust.torch import extract_features, extraction, weights
 from cceclust.torch.preprocessing import MEAN, STANDARD_DEVIATION, normalize, resize_and_crop
 
@@ -199,7 +199,7 @@ class TestResult:
 VICTIM = """
 import os, signal, sys, time
 from pathlib import Path
-from cceclust.files.images import open_images
+from cceclust.io.images import open_images
 from cceclust.torch import extract_features, weights
 import torch
 folder, target, weights_file, how, batch_size = sys.argv[1:]

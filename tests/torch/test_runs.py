@@ -18,9 +18,9 @@ from torch import nn
 
 from cceclust import presets
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
-from cceclust.files import open_features, read_clusters
-from cceclust.files.images import open_images
-from cceclust.files.scores import score_file
+from cceclust.io import open_features, read_clusters
+from cceclust.io.images import open_images
+from cceclust.io.scores import score_file
 from cceclust.torch import networks
 from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.pixels import fit_to_square, load_pixels, look_at

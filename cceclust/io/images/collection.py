@@ -1,0 +1,105 @@
+"""The interface of every image collection, however it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ImageCollection"]
+
+
+class ImageCollection(ABC):
+    """Images in a fixed order. Made by :func:`cceclust.io.images.open_images`.
+
+    A collection can be pickled: worker processes get a copy of it and open its files themselves.
+
+    Attributes
+    ----------
+    source : str
+        What was opened, as text for people.
+    files : sequence of Path
+        The files that the images and their labels are read from.
+    labels : ndarray of shape (n_images,) or None
+        True labels: names where they are known, integers otherwise.
+    paths : ndarray of shape (n_images,) or None
+        Where each image lies, unless the images are rows of an array.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        files: Sequence[Path],
+        *,
+        labels: NDArray[Any] | None = None,
+        paths: NDArray[Any] | None = None,
+    ) -> None:
+        self.source = source
+        self.files = files
+        self.labels = labels
+        self.paths = paths
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def read(self, index: int) -> NDArray[np.uint8]:
+        """Return an image as RGB of shape (height, width, 3); raise FileError if it cannot be read."""
+
+    def name(self, index: int) -> str:
+        """Return the name of an image for messages."""
+        return f"{self.source}[{index}]" if self.paths is None else str(self.paths[index])
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The distinct labels as text, sorted; empty without labels."""
+        return () if self.labels is None else tuple(str(label) for label in np.unique(self.labels))
+
+    def fingerprint(self) -> str:
+        """Return a digest of names, sizes and modification times: it changes when the images do."""
+        digest = hashlib.sha256(os.fsencode(f"{self.source}\0{len(self)}"))
+        for file in self.files:
+            try:
+                status = file.stat()
+                state = f"{status.st_size}\0{status.st_mtime_ns}"
+            except OSError:
+                state = "missing"
+            digest.update(os.fsencode(f"\0{file}\0{state}"))
+        return digest.hexdigest()
+
+    def first(self, n_images: int) -> ImageCollection:
+        """Return the collection of the first ``n_images`` images."""
+        return self if n_images >= len(self) else FirstImages(self, n_images)
+
+    def __repr__(self) -> str:
+        classes = f", {len(self.class_names)} classes" if self.labels is not None else ""
+        return f"<{type(self).__name__} {self.source!r}: {len(self)} images{classes}>"
+
+
+class FirstImages(ImageCollection):
+    """The first images of another collection."""
+
+    def __init__(self, whole: ImageCollection, n_images: int) -> None:
+        super().__init__(
+            f"{whole.source} (first {n_images})",
+            whole.files,
+            labels=None if whole.labels is None else whole.labels[:n_images],
+            paths=None if whole.paths is None else whole.paths[:n_images],
+        )
+        self._whole = whole
+        self._n_images = n_images
+
+    def __len__(self) -> int:
+        return self._n_images
+
+    def read(self, index: int) -> NDArray[np.uint8]:
+        return self._whole.read(index)
+
+    def name(self, index: int) -> str:
+        return self._whole.name(index)

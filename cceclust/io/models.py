@@ -1,0 +1,276 @@
+"""Model files: a softmax head for raw features, in safetensors. Loading one never runs code.
+
+The contract of the format is in ``docs/files.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.io.atomic import replacing
+from cceclust.io.provenance import check_classes, check_stamp, from_json, stamp, to_json
+from cceclust.io.reading import by_ending, reading
+from cceclust.io.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
+from cceclust.text import without_folders
+from cceclust.fit.head import Curves, Head
+
+__all__ = ["Model", "check_model_name", "read_model", "write_model"]
+
+FLOAT_TYPES = ("float16", "float32", "float64")
+# The tensors that a model may have beside its weights.
+OPTIONAL_TENSORS = ("cluster_centers", "column_scales")
+# Those of a head with curved borders, which has all three. A reader that does not know them would predict wrongly, so
+# such a file states a later version of the format.
+CURVE_TENSORS = ("curve_axes", "curve_offsets", "curve_weights")
+CURVED_VERSION = 2
+
+
+@dataclass
+class Model:
+    """A fitted head: its probabilities are ``softmax(features @ coef.T + intercept)``, unless its borders curve.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_clusters, n_features)
+        Weights for raw features; any standardisation is folded in.
+    intercept : ndarray of shape (n_clusters,)
+        Biases.
+    parameters : dict
+        The parameters of the fit.
+    provenance : dict
+        The source of the features.
+    cluster_centers : ndarray of shape (n_clusters, n_features) or None
+        The mean of the rows of each cluster in the fit.
+    column_scales : ndarray of shape (n_features,) or None
+        What the fit divided each column by before it looked for neighbours, if anything.
+    curves : Curves or None
+        What is added to the logits where borders curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cceclust.io import Model
+    >>> model = Model(np.eye(2), np.zeros(2), {"classes": ["left", "right"]})
+    >>> model.predict([[3.0, 1.0], [0.0, 2.0]])
+    array(['left', 'right'], dtype='<U5')
+    """
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    cluster_centers: NDArray[Any] | None = None
+    column_scales: NDArray[Any] | None = None
+    curves: Curves | None = None
+
+    def __post_init__(self) -> None:
+        if self.coef.ndim != 2 or 0 in self.coef.shape or self.intercept.shape != self.coef.shape[:1]:
+            raise InputError(
+                f"expected coef (n_clusters, n_features) and intercept (n_clusters,), got shapes {self.coef.shape} and "
+                f"{self.intercept.shape}"
+            )
+        for name, shape in (("cluster_centers", self.coef.shape), ("column_scales", self.coef.shape[1:])):
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise InputError(f"{name} have shape {array.shape}; expected {shape}")
+        if self.curves is not None:
+            check_curves(self.curves, self.coef.shape)
+        for name, array in self.tensors.items():
+            if array.dtype.name not in FLOAT_TYPES:
+                raise InputError(f"{name} is of type {array.dtype}; expected one of {', '.join(FLOAT_TYPES)}")
+            if not np.isfinite(array).all():
+                raise InputError(f"{name} contains NaN or infinity")
+        check_classes(self.parameters, len(self.intercept))
+
+    @property
+    def id(self) -> str:
+        """A digest of the weights, which is also stored with the clusters that the model makes."""
+        digest = hashlib.sha256()
+        for array in (self.coef, self.intercept, *self._curve_tensors.values()):
+            digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:32]
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, without those that are not there."""
+        arrays = {name: getattr(self, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)}
+        return {name: array for name, array in arrays.items() if array is not None} | self._curve_tensors
+
+    @property
+    def _curve_tensors(self) -> dict[str, NDArray[Any]]:
+        if self.curves is None:
+            return {}
+        parts = self.curves.axes, self.curves.offsets, self.curves.weights
+        return dict(zip(CURVE_TENSORS, parts, strict=True))
+
+    @property
+    def head(self) -> Head:
+        """What makes logits of rows."""
+        return Head(self.coef, self.intercept, self.curves)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the cluster of each row, or its class if clusters have names.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features from the same source as those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        labels = np.asarray(self._logits(X).argmax(axis=1), np.int64)
+        classes = self.parameters.get("classes")
+        return labels if classes is None else np.array(classes)[labels]
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return the probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features from the same source as those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows sum to 1.
+        """
+        from cceclust.fit.predict import probabilities_of
+
+        return probabilities_of(self._logits(X))
+
+    def _logits(self, X: Any) -> NDArray[Any]:
+        """Check the rows and return their logits."""
+        # Loading takes longer than reading a model, which may be all that is wanted.
+        from cceclust.fit.predict import all_logits
+        from cceclust.fit.source import as_source
+
+        try:
+            # Lists hold Python floats, so float64, as for scikit-learn.
+            matrix = X if hasattr(X, "tocsr") else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"expected rows of numbers; {error}") from None
+        if matrix.ndim != 2 or matrix.shape[1] != self.coef.shape[1]:
+            raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
+        if matrix.dtype.kind not in "fiub":
+            raise InputError(f"X is of type {matrix.dtype}; expected numbers")
+        logits = all_logits(self.head, as_source(matrix))
+        bad = ~np.isfinite(logits).all(axis=1)
+        if bad.any():
+            raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")
+        return logits
+
+
+def check_curves(curves: Curves, shape: tuple[int, int]) -> None:
+    """Raise unless the curves fit a head with weights of this shape."""
+    n_axes = len(curves.axes)
+    expected = (n_axes, shape[1]), (n_axes,), (shape[0], n_axes * (n_axes + 1) // 2)
+    found = curves.axes.shape, curves.offsets.shape, curves.weights.shape
+    if found != expected:
+        raise InputError(f"{', '.join(CURVE_TENSORS)} have shapes {found}; expected {expected}")
+
+
+def write_model(path: str | Path, model: Model, *, force: bool = False, full_paths: bool = False) -> None:
+    """Write a model file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; it must end in ``.safetensors``.
+    model : Model
+        What to write.
+    force : bool
+        Overwrite an existing file.
+    full_paths : bool
+        Keep absolute paths in the provenance, instead of file names only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from cceclust.io import Model, read_model, write_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(f"{folder}/tiny.safetensors", Model(np.eye(2, 3), np.zeros(2)))
+    ...     read_model(f"{folder}/tiny.safetensors").coef.shape
+    (2, 3)
+    """
+    path = Path(path)
+    check_model_name(path)
+    tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
+    metadata = {
+        **(stamp("model") if model.curves is None else stamp("model", CURVED_VERSION)),
+        "model_id": model.id,
+        **{
+            name: to_json(values if full_paths else without_folders(values))
+            for name, values in (("parameters", model.parameters), ("provenance", model.provenance))
+        },
+    }
+    with replacing(path, force=force) as part:
+        part.write_bytes(in_fixed_order(save(tensors, metadata)))
+
+
+def in_fixed_order(content: bytes) -> bytes:
+    """Sort the header of a safetensors file, whose order is random, so that equal models make equal files."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, ensure_ascii=False).encode()
+    # In this format the tensors begin at a multiple of 8 bytes.
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
+
+
+def check_model_name(path: str | Path) -> None:
+    """Raise unless a model can be written to a file of this name; call this before long work."""
+    by_ending(path, {".safetensors": None}, "write a model to", InputError)
+
+
+def read_model(path: str | Path) -> Model:
+    """Read a model file that :func:`write_model` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.safetensors`` file.
+
+    Returns
+    -------
+    Model
+        It has `predict` and `predict_proba`.
+    """
+    path = Path(path)
+    if path.suffix.lower() in set(ARRAY_FILES) - {".safetensors"}:
+        # Probably features: say so, rather than that they are damaged.
+        with stored_file(path) as other:
+            check_stamp(other.attributes, "model", path)
+    with reading(path, "a model file (safetensors)"):
+        file = open_safetensors(path)
+        check_stamp(file.attributes, "model", path)
+        coef, intercept, *others = (
+            load_column(path, file.arrays, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)
+        )
+        of_curves = [np.array(load_column(path, file.arrays, name)) for name in CURVE_TENSORS if name in file.arrays]
+    if coef is None or intercept is None:
+        raise FileContentError(f"{path} is damaged: it has no {'coef' if coef is None else 'intercept'}")
+    if of_curves and len(of_curves) < len(CURVE_TENSORS):
+        raise FileContentError(f"{path} is damaged: it has some but not all of {', '.join(CURVE_TENSORS)}")
+    parameters, provenance = (from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance"))
+    try:
+        # Copies, so that the file may be deleted.
+        centers, scales = (None if array is None else np.array(array) for array in others)
+        curves = Curves(*of_curves) if of_curves else None
+        model = Model(np.array(coef), np.array(intercept), parameters, provenance, centers, scales, curves)
+    except InputError as error:
+        raise FileContentError(f"{path} is damaged: {error}") from error
+    if file.attributes.get("model_id", model.id) != model.id:
+        raise FileContentError(f"{path} is damaged: its weights are not those that it was written with")
+    return model

@@ -1,0 +1,102 @@
+"""Clusters as a column of the observations inside an AnnData file, in AnnData's own encoding."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError, InputError, TargetExistsError
+from cceclust.io.atomic import replacing
+from cceclust.io.clusters import Clusters
+from cceclust.io.hdf5 import as_plain_value, open_hdf5
+from cceclust.io.reading import naming, reading
+
+__all__ = ["check_observations", "write_observations"]
+
+LABELS, CONFIDENCE = "cce", "cce_confidence"
+ENCODING = {"encoding-type": "array", "encoding-version": "0.2.0"}
+
+
+def check_observations(path: Path, *, force: bool) -> None:
+    """Raise unless clusters can be written into this file; call this before long work."""
+    if path.suffix.lower() != ".h5ad":
+        raise InputError(f"{path} is not an AnnData file (.h5ad), and only those have observations to write to")
+    with reading(path, "an HDF5 file"), open_hdf5(path) as file:
+        if not isinstance(file.get("obs"), h5py.Group):
+            raise FileContentError(f"{path} has no group of observations (obs); save it again with a newer AnnData")
+        taken = [f"obs/{name}" for name in (LABELS, CONFIDENCE) if name in file["obs"]]
+    if taken and not force:
+        raise TargetExistsError(f"{path} has {' and '.join(taken)} already; use --force (force=True) to replace them")
+
+
+def write_observations(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
+    """Write clusters into an AnnData file as ``obs/cce`` (categorical) and ``obs/cce_confidence``.
+
+    The file is copied, changed and renamed, so that it is whole at any moment.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.h5ad`` file with as many observations as there are labels.
+    clusters : Clusters
+        What to write.
+    force : bool
+        Replace these two columns if they are there.
+    """
+    check_observations(Path(path), force=force)
+    # Through a symbolic link, its target is replaced and not the link.
+    target = Path(path).resolve()
+    with replacing(target, force=True) as part:
+        shutil.copyfile(target, part)
+        with naming(str(path), "an AnnData file"), h5py.File(part, "r+") as file:
+            observations = file["obs"]
+            n_rows = n_observations(observations)
+            if n_rows != len(clusters.labels):
+                raise InputError(
+                    f"{path} has {n_rows:,} observations, but there are clusters of {len(clusters.labels):,} rows"
+                )
+            for name in (LABELS, CONFIDENCE):
+                observations.pop(name, None)
+            write_categories(observations.create_group(LABELS), clusters.named_labels)
+            written = [LABELS]
+            if clusters.probabilities is not None:
+                write_array(observations, CONFIDENCE, clusters.probabilities.max(axis=1))
+                written.append(CONFIDENCE)
+            order = [name for name in column_order(observations) if name not in (LABELS, CONFIDENCE)]
+            observations.attrs["column-order"] = np.array([*order, *written], h5py.string_dtype())
+
+
+def n_observations(observations: h5py.Group) -> int:
+    """Return the length of the observations' index, which may have any name."""
+    index = observations.get(as_plain_value(observations.attrs.get("_index", "_index")))
+    return len(index) if isinstance(index, h5py.Dataset) and index.ndim == 1 else 0
+
+
+def column_order(observations: h5py.Group) -> list[str]:
+    """Return the order in which AnnData shows the columns."""
+    return [
+        name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
+        for name in np.ravel(observations.attrs.get("column-order", []))
+    ]
+
+
+def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:
+    """Write a categorical column; AnnData wants its categories as text."""
+    # Sorted as numbers: cluster 10 comes after cluster 9. A row without a cluster, -1, has no category.
+    values, codes = np.unique(labels, return_inverse=True)
+    has_none = values.dtype.kind in "iu" and values[0] == -1
+    group.attrs.update({"encoding-type": "categorical", "encoding-version": "0.2.0", "ordered": False})
+    write_array(group, "codes", (codes - has_none).astype(np.min_scalar_type(-len(values))))
+    names = np.char.encode(values[int(has_none) :].astype(str), "utf-8", "surrogateescape").astype(object)
+    categories = group.create_dataset("categories", data=names, dtype=h5py.string_dtype())
+    categories.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
+
+
+def write_array(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
+    """Write an array in AnnData's encoding."""
+    group.create_dataset(name, data=values).attrs.update(ENCODING)

@@ -1,0 +1,113 @@
+"""Models as ONNX files, for programs that have neither cceclust nor Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cceclust.errors import InputError, MissingExtraError
+from cceclust.io.atomic import replacing
+from cceclust.io.models import Model
+from cceclust.io.reading import by_ending
+from cceclust.fit.head import FARTHEST
+from cceclust.version import __version__
+
+__all__ = ["write_onnx"]
+
+# All operators of the graph are as old as this version of the operator set, so that old runtimes can load it.
+OPERATOR_SET = 13
+# The version of the file format that came with it.
+FORMAT_VERSION = 7
+
+
+def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
+    """Write a model as an ONNX file. Needs the package onnx.
+
+    The input ``features`` is (n, d), of the model's type. The outputs are ``label`` (n,), the number or the name of the
+    cluster, and ``probabilities`` (n, K). The metadata hold ``classes`` (a JSON list, if clusters have names) and
+    ``model_id``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; it must end in ``.onnx``.
+    model : Model
+        From :func:`cceclust.io.read_model`.
+    force : bool
+        Overwrite an existing file.
+    """
+    path = Path(path)
+    by_ending(path, {".onnx": None}, "export a model to", InputError)
+    content = as_onnx(model).SerializeToString(deterministic=True)
+    with replacing(path, force=force) as part:
+        part.write_bytes(content)
+
+
+def as_onnx(model: Model) -> Any:
+    """Return the graph: the logits, their softmax, and the place of the largest logit, perhaps as a name."""
+    try:
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ImportError as error:
+        raise MissingExtraError.of("writing ONNX files", "onnx", "onnx") from error
+
+    # Runtimes have no Gemm for half precision on CPUs.
+    dtype = np.dtype(np.float64 if model.coef.dtype == np.float64 else np.float32)
+    n_clusters, n_features = model.coef.shape
+    classes = model.parameters.get("classes")
+    constants = {"coef": model.coef.astype(dtype), "intercept": model.intercept.astype(dtype)}
+    straight = "logits" if model.curves is None else "straight"
+    nodes = [helper.make_node("Gemm", ["features", "coef", "intercept"], [straight], transB=1)]
+    if model.curves is not None:
+        first, second = np.triu_indices(len(model.curves.axes))
+        constants |= {
+            "curve_axes": model.curves.axes.astype(dtype),
+            "curve_offsets": model.curves.offsets.astype(dtype),
+            "curve_weights": model.curves.weights.astype(dtype),
+            "first_of_pair": first.astype(np.int64),
+            "second_of_pair": second.astype(np.int64),
+            "least_place": np.array(-FARTHEST, dtype),
+            "most_place": np.array(FARTHEST, dtype),
+        }
+        nodes += [
+            helper.make_node("Gemm", ["features", "curve_axes", "curve_offsets"], ["any_places"], transB=1),
+            helper.make_node("Clip", ["any_places", "least_place", "most_place"], ["places"]),
+            helper.make_node("Gather", ["places", "first_of_pair"], ["one"], axis=1),
+            helper.make_node("Gather", ["places", "second_of_pair"], ["other"], axis=1),
+            helper.make_node("Mul", ["one", "other"], ["products"]),
+            helper.make_node("Gemm", ["products", "curve_weights", "straight"], ["logits"], transB=1),
+        ]
+    nodes += [
+        helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
+        helper.make_node("ArgMax", ["logits"], ["label" if classes is None else "cluster"], axis=1, keepdims=0),
+    ]
+    label_type = TensorProto.INT64
+    if classes is not None:
+        names = np.array(classes)
+        constants["classes"] = names.astype(object) if names.dtype.kind == "U" else names.astype(np.int64)
+        label_type = TensorProto.STRING if names.dtype.kind == "U" else TensorProto.INT64
+        nodes.append(helper.make_node("Gather", ["classes", "cluster"], ["label"]))
+    number = helper.np_dtype_to_tensor_dtype(dtype)
+    graph = helper.make_graph(
+        nodes,
+        "cceclust",
+        [helper.make_tensor_value_info("features", number, ["n", n_features])],
+        [
+            helper.make_tensor_value_info("label", label_type, ["n"]),
+            helper.make_tensor_value_info("probabilities", number, ["n", n_clusters]),
+        ],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    exported = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", OPERATOR_SET)],
+        ir_version=FORMAT_VERSION,
+        producer_name="cceclust",
+        producer_version=__version__,
+    )
+    metadata = {"model_id": model.id} | ({} if classes is None else {"classes": json.dumps(classes)})
+    helper.set_model_props(exported, metadata)
+    checker.check_model(exported)
+    return exported

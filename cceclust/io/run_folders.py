@@ -1,0 +1,80 @@
+"""The folder of a run of ``cceclust deep``, as far as it can be read without torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cceclust.errors import FileContentError
+from cceclust.io.provenance import check_stamp
+from cceclust.io.reading import reading
+
+__all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
+
+CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
+    "config.json",
+    "metrics.jsonl",
+    "checkpoint.pt",
+    "model.safetensors",
+    "clusters.h5",
+    "features.h5",
+)
+
+
+def is_run(path: str | Path) -> bool:
+    """Tell whether a path is the folder of a run."""
+    return (Path(path) / CONFIG).is_file()
+
+
+def run_of(path: str | Path) -> Path | None:
+    """Return the folder of a run, given that folder or the network in it; None for any other path.
+
+    Examples
+    --------
+    >>> from cceclust.io.run_folders import run_of
+    >>> run_of("sample_data/digits.h5") is None
+    True
+    """
+    path = Path(path)
+    if path.name == MODEL and is_run(path.parent):
+        return path.parent
+    return path if is_run(path) else None
+
+
+def clusters_of(path: str | Path) -> Path:
+    """Return the cluster file of a run, given its folder or the network in it; any other path as it is."""
+    run = run_of(path)
+    if run is None:
+        return Path(path)
+    clusters = run / CLUSTERS
+    if not clusters.is_file():
+        n_epochs, n_done = read_config(run).get("n_epochs"), len(read_metrics(run))
+        raise FileContentError(
+            f"the run in {run} has no clusters yet: {n_done} of {n_epochs} epochs are done; continue it with its "
+            "command and --resume"
+        )
+    return clusters
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """Read the settings of a run."""
+    path = run / CONFIG
+    with reading(path, "the configuration of a run"):
+        config = json.loads(path.read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise FileContentError(f"{path} is damaged: expected a JSON object")
+    check_stamp(config, "run", path)
+    return config
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """Read the metrics of each complete epoch of a run."""
+    path = run / METRICS
+    if not path.is_file() or not path.stat().st_size:
+        return []
+    with reading(path, "the metrics of a run"):
+        epochs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        if not all(isinstance(metrics, dict) for metrics in epochs):
+            raise FileContentError(f"{path} is damaged: expected a JSON object on each line")
+    return epochs

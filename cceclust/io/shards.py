@@ -1,0 +1,161 @@
+"""Several files as one matrix: which files a folder or a pattern stands for, and their rows one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cceclust.errors import FileContentError, FileError, InputError
+
+if TYPE_CHECKING:
+    from cceclust.io.features import FeatureFile
+
+__all__ = ["StackedRows", "clusters_beside", "common_attributes", "files_meant", "named_after", "stacked_columns"]
+
+CLUSTERS = ".clusters.h5"
+# How the names of files end that hold what was found in others.
+RESULTS = (CLUSTERS, ".predicted.h5", ".model.safetensors")
+WILDCARD = re.compile(r"[*?[]")
+
+
+def files_meant(paths: Sequence[Path], endings: Collection[str]) -> list[Path]:
+    """Return the files that paths, folders and patterns such as ``features/*.h5`` stand for.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        What a user named. The files of a folder or a pattern are sorted by name.
+    endings : collection of str
+        The endings of files that are read in a folder.
+    """
+    files: list[Path] = []
+    for path in paths:
+        files.extend(files_of(path, endings))
+    if not files:
+        raise InputError("there are no features; name a file")
+    if len(set(files)) < len(files):
+        raise InputError(f"{next(file for file in files if files.count(file) > 1)} is given twice; name each file once")
+    return files
+
+
+def files_of(path: Path, endings: Collection[str]) -> list[Path]:
+    """Return the files of one path; a path that is neither a folder nor a pattern stands for itself."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in endings and is_meant(file))
+        if not found:
+            raise FileError(f"{path} is a folder without feature files; expected some that end in {', '.join(endings)}")
+        return found
+    if not WILDCARD.search(str(path)) or path.exists():
+        return [path]
+    start = Path(path.anchor)
+    found = sorted(file for file in start.glob(str(path.relative_to(start))) if is_meant(file))
+    if not found:
+        raise FileError(f"there is no file that matches {path}")
+    return found
+
+
+def is_meant(file: Path) -> bool:
+    """Tell whether a file can be meant by a folder or a pattern.
+
+    It is not if it is hidden, such as a part of an unfinished file, or if it holds the clusters of another.
+    """
+    return file.is_file() and not file.name.startswith(".") and not file.name.endswith(RESULTS)
+
+
+def clusters_beside(file: Path) -> Path:
+    """Return where the clusters of one of several files are written."""
+    return file.with_suffix(CLUSTERS)
+
+
+def named_after(paths: Sequence[Path]) -> Path | None:
+    """Return the file or folder that results of these features are named after; None if there is no such name.
+
+    Several files and the files of a pattern are named after their folder.
+    """
+    if len(paths) == 1 and paths[0].exists():
+        return paths[0] if paths[0].name not in ("", "..") else paths[0].resolve()
+    folders = {Path(*fixed_parts(path)).parent for path in paths}
+    folder = folders.pop() if len(folders) == 1 else Path()
+    return folder if folder.name not in ("", "..") else None
+
+
+def fixed_parts(path: Path) -> list[str]:
+    """Return the parts of a path up to the first one with a wildcard."""
+    parts: list[str] = []
+    for part in path.parts:
+        parts.append(part)
+        if WILDCARD.search(part):
+            break
+    return parts
+
+
+class StackedRows:
+    """The rows of several feature files, one file after the other; read like an array, in runs of rows.
+
+    Parameters
+    ----------
+    parts : sequence of FeatureFile
+        The files. They must have the same columns.
+    """
+
+    def __init__(self, parts: Sequence[FeatureFile]) -> None:
+        first = parts[0]
+        for part in parts[1:]:
+            if part.n_features != first.n_features:
+                raise FileContentError(
+                    f"{part.path} has {part.n_features:,} columns, but {first.path} has {first.n_features:,}; expected "
+                    "the same in all files"
+                )
+            if part.columns != first.columns:
+                raise FileContentError(f"{part.path} and {first.path} have different columns{difference(first, part)}")
+        self.parts = parts
+        self.dtype = np.result_type(*(part.dtype for part in parts))
+        self.is_sparse = all(part.is_sparse for part in parts)
+        self.begins = np.cumsum([0, *(part.n_samples for part in parts)])
+        self.shape = (int(self.begins[-1]), first.n_features)
+        self.chunks = (max(part.chunk_rows for part in parts), first.n_features)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        result = np.empty((max(0, stop - start), self.shape[1]), self.dtype)
+        for part, begin in zip(self.parts, self.begins.tolist(), strict=False):
+            first, last = max(start, begin), min(stop, begin + part.n_samples)
+            if first < last:
+                result[first - start : last - start] = part.read(slice(first - begin, last - begin))
+        return result
+
+    def whole(self) -> Any:
+        """Return all rows; sparse ones stay sparse."""
+        if self.is_sparse:
+            from scipy import sparse
+
+            return sparse.vstack([part.array() for part in self.parts], format="csr", dtype=self.dtype)
+        return self[:]
+
+
+def difference(first: FeatureFile, other: FeatureFile) -> str:
+    """Name the first columns that differ."""
+    for ours, theirs in zip(first.columns or [], other.columns or [], strict=False):
+        if ours != theirs:
+            return f": {theirs!r} instead of {ours!r}; expected the same in all files, in the same order"
+    return "; expected tables, or arrays, in all files"
+
+
+def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Join a column of several files; None if not all files have it."""
+    there = [column for column in columns if column is not None]
+    if not there or len(there) < len(columns):
+        return None
+    if len({column.dtype.kind == "U" for column in there}) > 1:
+        there = [column.astype(str) for column in there]
+    return np.concatenate(there)
+
+
+def common_attributes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that all mappings have, with the same value."""
+    return {name: value for name, value in parts[0].items() if all(part.get(name) == value for part in parts)}

@@ -1,1 +1,0 @@
-"""One fit: measure, space, graph, starts, train, judge, fold, predict."""

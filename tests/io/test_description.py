@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from cceclust.errors import FileContentError, FileError
+from cceclust.io import Clusters, Model, write_clusters, write_features, write_model
+from cceclust.io.description import describe
+from cceclust.training.head import Curves
+
+
+def test_features(small_features: Path) -> None:
+    description = describe(small_features)
+    assert description.kind == "features"
+    assert description.bytes == small_features.stat().st_size
+    facts = description.facts
+    assert facts["shape"] == (120, 6)
+    assert facts["dtype"] == "float32"
+    assert (facts["labels"], facts["classes"], facts["smallest_class"], facts["largest_class"]) == ("int64", 3, 40, 40)
+    assert facts["paths"]
+    assert facts["rows_with_nan_or_infinity"] == 0
+    assert facts["first_row_with_nan_or_infinity"] is None
+    assert facts["duplicate_rows"] == 0
+    assert description.provenance["backbone"] == "none"
+
+
+def test_rows_that_are_not_finite_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(300_000, 2)).astype(np.float32)
+    matrix[250_000, 1], matrix[260_000, 0], matrix[299_999] = np.nan, np.inf, -np.inf
+    write_features(tmp_path / "x.h5", matrix)
+    facts = describe(tmp_path / "x.h5").facts
+    assert facts["rows_with_nan_or_infinity"] == 3
+    assert facts["first_row_with_nan_or_infinity"] == 250_000
+    finite = matrix[np.isfinite(matrix).all(axis=1)]
+    assert facts["range"] == (finite.min(), finite.max())
+
+
+def test_nothing_but_nan(tmp_path: Path) -> None:
+    write_features(tmp_path / "x.h5", np.full((4, 3), np.nan))
+    facts = describe(tmp_path / "x.h5").facts
+    assert facts["rows_with_nan_or_infinity"] == 4
+    assert facts["range"] is None
+    assert facts["constant_columns"] == 0
+
+
+def test_constant_columns_and_duplicates(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(50, 4))
+    matrix[:, 2] = 7
+    matrix[[10, 20, 30]] = matrix[0]
+    np.save(tmp_path / "x.npy", matrix)
+    facts = describe(tmp_path / "x.npy").facts
+    assert facts["constant_columns"] == 1
+    assert facts["duplicate_rows"] == 3
+    assert facts["labels"] is None
+
+
+def test_another_dataset_of_any_file(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros((3, 2)), b=np.zeros((4, 2)), names=np.array(["x", "y", "x", "z"]))
+    facts = describe(tmp_path / "x.npz", dataset="b", labels_dataset="names").facts
+    assert facts["shape"] == (4, 2)
+    assert (facts["labels"], facts["classes"]) == ("text", 3)
+
+
+def test_clusters(tmp_path: Path) -> None:
+    clusters = Clusters(
+        np.array([0, 0, 2]),
+        probabilities=np.full((3, 3), 1 / 3),
+        losses=np.array([2.0, 1.5]),
+        parameters={"n_clusters": 3},
+        provenance={"features": "x.h5"},
+    )
+    write_clusters(tmp_path / "c.h5", clusters)
+    description = describe(tmp_path / "c.h5")
+    assert description.kind == "clusters"
+    facts = description.facts
+    assert (facts["samples"], facts["clusters"], facts["restarts"], facts["loss"]) == (3, 2, 2, 1.5)
+    assert facts["probabilities"] == (3, 3)
+    assert description.provenance == {"features": "x.h5"}
+
+
+def test_model(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.safetensors", Model(np.zeros((3, 5), np.float32), np.zeros(3, np.float32), {"a": 1}))
+    description = describe(tmp_path / "m.safetensors")
+    assert description.kind == "model"
+    expected = {"clusters": 3, "features": 5, "dtype": "float32", "borders": "linear", "parameters": {"a": 1}}
+    assert description.facts == expected
+    curves = Curves(np.ones((1, 5)), np.ones(1), np.ones((3, 1)))
+    write_model(tmp_path / "m.safetensors", Model(np.zeros((3, 5)), np.zeros(3), curves=curves), force=True)
+    assert describe(tmp_path / "m.safetensors").facts["borders"] == "curved"
+
+
+def test_safetensors_that_are_no_model_are_features(tmp_path: Path) -> None:
+    save_file({"embedding": np.eye(3)}, tmp_path / "x.safetensors", {"note": '"format":"cceclust-model"'})
+    assert describe(tmp_path / "x.safetensors").kind == "features"
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    for name in ("x.h5", "x.npy", "x.safetensors"):
+        (tmp_path / name).write_text("nonsense " * 10)
+        with pytest.raises(FileContentError, match="is damaged or not a"):
+            describe(tmp_path / name)
+    with pytest.raises(FileError, match="there is no file"):
+        describe(tmp_path / "nope.h5")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="is a folder without feature files"):
+        describe(tmp_path / "empty")
+
+
+def test_a_column_that_dominates_is_named(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 5))
+    write_features(tmp_path / "alike.h5", X)
+    assert describe(tmp_path / "alike.h5").facts["widest_column"] is None
+    write_features(tmp_path / "unlike.h5", X * [1, 1, 500, 1, 1])
+    assert describe(tmp_path / "unlike.h5").facts["widest_column"].startswith("column 2 spans ")

@@ -1,0 +1,506 @@
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
+from cceclust.io import open_features, write_features
+from cceclust.io.features import FeatureFile
+from cceclust.io.provenance import stamp
+
+MATRIX = np.random.default_rng(0).normal(size=(57, 5)).astype(np.float32)
+LABELS = np.arange(57) % 4
+
+
+def save_hdf5(path: Path, **arrays: Any) -> None:
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
+def save_npy(path: Path, **arrays: Any) -> None:
+    np.save(path, arrays["features"])
+
+
+SAVERS: dict[str, Callable[..., Any]] = {
+    "x.h5": save_hdf5,
+    "x.hdf5": save_hdf5,
+    "x.h5ad": save_hdf5,
+    "x.npy": save_npy,
+    "x.npz": np.savez,
+    "x.safetensors": lambda path, **arrays: save_file(arrays, path),
+}
+NAMED = [name for name in SAVERS if name != "x.npy"]
+
+
+def chunked(matrix: NDArray[Any], path: Path, **options: Any) -> FeatureFile:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", data=matrix, **options)
+    return open_features(path)
+
+
+class TestOneReaderForAllFormats:
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_shape_type_and_rows(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, features=MATRIX, labels=LABELS)
+        with open_features(tmp_path / name) as features:
+            assert features.shape == (features.n_samples, features.n_features) == (57, 5)
+            assert len(features) == 57
+            assert features.dtype == np.float32
+            np.testing.assert_array_equal(features.array(), MATRIX)
+            for rows in (slice(3, 9), slice(None, None, -2), slice(50, 99), slice(9, 3)):
+                np.testing.assert_array_equal(features.read(rows), MATRIX[rows])
+            for indices in ([5, 0, -1, 5], [], LABELS):
+                np.testing.assert_array_equal(features.read(indices), MATRIX[np.asarray(indices, int)])
+            if name in NAMED:
+                np.testing.assert_array_equal(features.labels, LABELS)
+                assert features.dataset == "features"
+
+    @pytest.mark.parametrize("name", SAVERS)
+    @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8", "bool"])
+    def test_types_of_numbers(self, tmp_path: Path, name: str, dtype: str) -> None:
+        matrix = (MATRIX > 0).astype(dtype)
+        SAVERS[name](tmp_path / name, features=matrix)
+        with open_features(tmp_path / name) as features:
+            assert features.dtype == dtype
+            np.testing.assert_array_equal(features.array(), matrix)
+
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_rows_that_are_not_there(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, features=MATRIX)
+        with open_features(tmp_path / name) as features:
+            for row in (57, -58):
+                with pytest.raises(InputError, match=f"there is no row {row}: .* has 57 rows"):
+                    features.read([0, row])
+            with pytest.raises(InputError, match="expected a list of integers"):
+                features.read([0.5])
+            with pytest.raises(InputError, match="expected a list of integers"):
+                features.read(np.ones(57, bool))
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_arrays_by_name(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, first=MATRIX, second=MATRIX[:, :2], classes=LABELS)
+        with open_features(tmp_path / name, dataset="/second", labels_dataset="classes") as features:
+            assert features.shape == (57, 2)
+            np.testing.assert_array_equal(features.labels, LABELS)
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_the_only_matrix_needs_no_name(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, embedding=MATRIX, other=LABELS)
+        with open_features(tmp_path / name) as features:
+            assert features.dataset == "embedding"
+
+    @pytest.mark.parametrize("name", ["x.npy", "x.safetensors"])
+    def test_memory_maps_are_not_copied(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, features=MATRIX)
+        with open_features(tmp_path / name) as features:
+            assert isinstance(features.array(), np.memmap)
+
+    def test_archives_read_only_what_is_needed(self, tmp_path: Path) -> None:
+        objects = np.array([{"a": 1}], object)
+        np.savez(tmp_path / "x.npz", allow_pickle=True, features=MATRIX, extra=objects, labels=LABELS)
+        with open_features(tmp_path / "x.npz") as features:
+            np.testing.assert_array_equal(features.array(), MATRIX)
+
+    def test_fortran_order_in_npy(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "x.npy", np.asfortranarray(MATRIX))
+        with open_features(tmp_path / "x.npy") as features:
+            np.testing.assert_array_equal(features.read([3, 1]), MATRIX[[3, 1]])
+
+
+class TestLabels:
+    def test_text_labels_and_paths(self, tmp_path: Path) -> None:
+        names = [f"klasse ü {row % 3}" for row in range(57)]
+        write_features(tmp_path / "x.h5", MATRIX, labels=names, paths=names)
+        with open_features(tmp_path / "x.h5") as features:
+            assert features.labels is not None
+            assert features.paths is not None
+            assert features.labels.tolist() == features.paths.tolist() == names
+
+    def test_byte_strings_in_archives_become_text(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "x.npz", features=MATRIX, labels=np.array(["ü".encode()] * 57))
+        with open_features(tmp_path / "x.npz") as features:
+            assert features.labels is not None
+            assert features.labels[0] == "ü"
+
+    def test_column_vectors_are_columns(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX, labels=LABELS[:, np.newaxis])
+        with open_features(tmp_path / "x.h5") as features:
+            np.testing.assert_array_equal(features.labels, LABELS)
+
+    @pytest.mark.parametrize("name", NAMED)
+    @pytest.mark.parametrize("count", [56, 58, 0])
+    def test_labels_of_another_length(self, tmp_path: Path, name: str, count: int) -> None:
+        SAVERS[name](tmp_path / name, features=MATRIX, labels=np.zeros(count, int))
+        with pytest.raises(FileContentError, match=f"{count} labels for 57 rows; expected one for each"):
+            open_features(tmp_path / name)
+
+    def test_one_hot_labels(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX, labels=np.eye(4)[LABELS])
+        with pytest.raises(FileContentError, match=r"labels have shape \(57, 4\); expected 1-D"):
+            open_features(tmp_path / "x.h5")
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_no_such_labels(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, features=MATRIX, labels=LABELS)
+        with pytest.raises(FileContentError, match=r"no dataset 'klass' for labels; it has .*labels \(57,\) int64"):
+            open_features(tmp_path / name, labels_dataset="klass")
+
+
+class TestAnnData:
+    @pytest.fixture
+    def cells(self, tmp_path: Path) -> Path:
+        path = tmp_path / "cells.h5ad"
+        with h5py.File(path, "w") as file:
+            file["obsm/X_pca"] = MATRIX
+            file["obsm/X_umap"] = MATRIX[:, :2]
+            file["obs/cell_type/categories"] = ["B", "T"]
+            file["obs/cell_type/codes"] = np.where(np.arange(57) == 5, -1, np.arange(57) % 2).astype(np.int8)
+            sparse = file.create_group("X")
+            sparse.attrs.update({"encoding-type": "csr_matrix", "shape": (57, 1000)})
+            sparse["indptr"] = np.zeros(58, np.int64)
+            sparse["indices"], sparse["data"] = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            file["obs/barcode"] = [f"cell {row}" for row in range(57)]
+            file["obs"].attrs["_index"] = "barcode"
+            file["varm/PCs"] = np.zeros((1000, 5))
+        return path
+
+    def test_embedding_and_categories(self, cells: Path) -> None:
+        with open_features(cells, dataset="obsm/X_pca", labels_dataset="obs/cell_type") as features:
+            np.testing.assert_array_equal(features.array(), MATRIX)
+            assert features.labels is not None
+            assert features.labels[:6].tolist() == ["B", "T", "B", "T", "B", ""]
+
+    def test_choice_is_left_to_the_user(self, cells: Path) -> None:
+        complaint = (
+            r"several matrices; choose one with --dataset: X \(57, 1000\) a sparse matrix of float32, obsm/X_pca"
+        )
+        with pytest.raises(FileContentError, match=complaint):
+            open_features(cells)
+
+    def test_sparse_matrix(self, cells: Path) -> None:
+        with open_features(cells, dataset="X") as features:
+            assert features.shape == (57, 1000)
+            assert features.array().nnz == 0
+
+    def test_names_of_the_observations(self, cells: Path) -> None:
+        for dataset in ("X", "obsm/X_pca"):
+            with open_features(cells, dataset=dataset, keep=["obs/cell_type"]) as features:
+                assert features.names is not None
+                assert features.names[56] == "cell 56"
+                assert features.kept["obs/cell_type"][1] == "T"
+        with open_features(cells, dataset="varm/PCs") as features:
+            assert features.names is None
+        with open_features(cells, dataset="X", names_dataset="obs/cell_type") as features:
+            assert features.names is not None
+            assert features.names[1] == "T"
+
+
+class TestNeighbors:
+    def test_neighbors_are_read(self, tmp_path: Path) -> None:
+        neighbors = np.tile(np.arange(3), (57, 1))
+        save_hdf5(tmp_path / "x.h5", features=MATRIX, neighbors=neighbors)
+        with open_features(tmp_path / "x.h5") as features:
+            np.testing.assert_array_equal(features.neighbors, neighbors)
+
+    @pytest.mark.parametrize(
+        ("graph", "said"),
+        [
+            *[(np.full((57, 2), wrong), "are not all row numbers from 0 to 56") for wrong in (-1, 57, 0.5)],
+            *[(np.zeros(shape, int), "have shape") for shape in ((57, 0), (56, 2), (57,))],
+        ],
+    )
+    def test_a_broken_graph_is_refused_only_where_it_is_wanted(self, tmp_path: Path, graph: Any, said: str) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX, neighbors=graph)
+        with open_features(tmp_path / "x.h5") as features:
+            np.testing.assert_array_equal(features.array(), MATRIX)
+            with pytest.raises(FileContentError, match=f"neighbors {said}.*cceclust neighbors --force"):
+                _ = features.neighbors
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_neighbors_that_do_not_say_whose_they_are_belong_to_the_default(self, tmp_path: Path, name: str) -> None:
+        neighbors = np.tile(np.arange(3), (57, 1))
+        SAVERS[name](tmp_path / name, features=MATRIX, other=2 * MATRIX, neighbors=neighbors)
+        with open_features(tmp_path / name, dataset="features") as features:
+            np.testing.assert_array_equal(features.neighbors, neighbors)
+        with open_features(tmp_path / name, dataset="other") as features:
+            assert features.neighbors is None
+
+    def test_where_there_is_no_default_they_belong_to_none(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", one=MATRIX, other=MATRIX, neighbors=np.zeros((57, 3), int))
+        with open_features(tmp_path / "x.h5", dataset="one") as features:
+            assert features.neighbors is None
+
+
+class TestBadFiles:
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_missing_file(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(FileError, match=f"there is no file .*{name}"):
+            open_features(tmp_path / name)
+
+    def test_path_through_a_file(self, small_features: Path) -> None:
+        with pytest.raises(FileError, match="Not a directory"):
+            open_features(small_features / "x.h5")
+
+    def test_directory(self, tmp_path: Path) -> None:
+        with pytest.raises(FileError, match="is a folder without feature files"):
+            open_features(tmp_path)
+
+    def test_device(self) -> None:
+        with pytest.raises(FileError, match="is a pipe or a device"):
+            open_features("/dev/null")
+
+    def test_unreadable_file(self, small_features: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: Any) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        # Permission bits do not bind root, who may be running this.
+        monkeypatch.setattr(Path, "open", refuse)
+        with pytest.raises(FileError, match=r"cannot read .*small\.h5: Permission denied"):
+            open_features(small_features)
+
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_empty_file(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).touch()
+        with pytest.raises(FileContentError, match=r"is empty \(0 bytes\)"):
+            open_features(tmp_path / name)
+
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_something_else_under_that_name(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_text("label,x,y\n1,2,3\n" * 10)
+        with pytest.raises(FileContentError, match="is damaged or not a"):
+            open_features(tmp_path / name)
+
+    def test_unknown_ending(self, tmp_path: Path) -> None:
+        (tmp_path / "x.xlsx").write_text("x")
+        with pytest.raises(FileContentError, match=r"end in '.xlsx'; expected one of .h5, .hdf5, .h5ad, .npy"):
+            open_features(tmp_path / "x.xlsx")
+
+    @pytest.mark.parametrize("name", SAVERS)
+    @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
+    def test_truncated_file(self, tmp_path: Path, name: str, share: float) -> None:
+        path = tmp_path / name
+        SAVERS[name](path, features=MATRIX, labels=LABELS)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(FileContentError, match="is damaged or not a"):
+            open_features(path)
+
+    @pytest.mark.parametrize("name", SAVERS)
+    def test_damaged_bytes_never_escape_as_other_errors(self, tmp_path: Path, name: str) -> None:
+        path, generator = tmp_path / name, np.random.default_rng(0)
+        SAVERS[name](path, features=MATRIX, labels=LABELS)
+        whole = np.frombuffer(path.read_bytes(), np.uint8)
+        refused = 0
+        for _ in range(60):
+            damaged = whole.copy()
+            places = generator.integers(0, min(len(whole), 1500), 4)
+            damaged[places] = generator.integers(0, 256, 4)
+            path.write_bytes(damaged.tobytes())
+            try:
+                with open_features(path) as features:
+                    features.read(slice(None))
+            except CceclustError:
+                refused += 1
+        assert refused > 10
+
+    def test_damaged_chunk_is_reported_when_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.h5"
+        chunked(MATRIX, path, chunks=(10, 5), compression="gzip", fletcher32=True).close()
+        with h5py.File(path) as file:
+            offset = file["features"].id.get_chunk_info(3).byte_offset
+        with path.open("r+b") as raw:
+            raw.seek(offset)
+            raw.write(b"damage")
+        with open_features(path) as features:
+            np.testing.assert_array_equal(features.read(slice(0, 10)), MATRIX[:10])
+            with pytest.raises(FileContentError, match=r"x\.h5, rows 30 to 40, is damaged or not compressed"):
+                features.read(slice(30, 40))
+
+    @pytest.mark.parametrize("name", NAMED)
+    def test_no_such_dataset_lists_those_there_are(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](tmp_path / name, first=MATRIX, second=LABELS)
+        with pytest.raises(FileContentError) as caught:
+            open_features(tmp_path / name, dataset="third")
+        assert "no dataset 'third'; it has " in str(caught.value)
+        assert "first (57, 5) float32" in str(caught.value)
+        assert "second (57,) int64" in str(caught.value)
+
+    def test_npy_arrays_have_no_names(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "x.npy", MATRIX)
+        with pytest.raises(InputError, match="one unnamed array; leave out --dataset"):
+            open_features(tmp_path / "x.npy", dataset="features")
+
+    @pytest.mark.parametrize("name", SAVERS)
+    @pytest.mark.parametrize("shape", [(12,), (2, 3, 2)])
+    def test_arrays_that_are_no_matrix(self, tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
+        SAVERS[name](tmp_path / name, features=np.zeros(shape))
+        with pytest.raises(FileContentError) as caught:
+            open_features(tmp_path / name)
+        assert f"has shape {shape}; expected a matrix (n_samples, n_features)" in str(caught.value)
+
+    def test_no_matrix_at_all(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", a=np.zeros(3), b=np.zeros((2, 2, 2)))
+        with pytest.raises(FileContentError, match=r"no matrix of numbers .*; it has a \(3,\) float64, b \(2, 2, 2\)"):
+            open_features(tmp_path / "x.h5")
+
+    @pytest.mark.parametrize("name", SAVERS)
+    @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
+    def test_no_rows_or_no_columns(self, tmp_path: Path, name: str, shape: tuple[int, int]) -> None:
+        SAVERS[name](tmp_path / name, features=np.zeros(shape))
+        with pytest.raises(FileContentError) as caught:
+            open_features(tmp_path / name)
+        assert f"is empty: its shape is {shape}" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("name", "array"),
+        [
+            ("x.h5", np.array([["a", "b"]], object)),
+            ("x.h5", np.array([[b"a", b"b"]])),
+            ("x.h5", np.ones((2, 2), complex)),
+            ("x.h5", np.zeros((2, 2), [("a", int)])),
+            ("x.npy", np.array([["a", "b"]])),
+            ("x.npy", np.ones((2, 2), complex)),
+            ("x.npz", np.array([["a", "b"]])),
+        ],
+    )
+    def test_what_is_not_numbers(self, tmp_path: Path, name: str, array: NDArray[Any]) -> None:
+        SAVERS[name](tmp_path / name, features=array)
+        with pytest.raises(FileContentError, match=r"holds .*; expected numbers"):
+            open_features(tmp_path / name)
+
+    def test_types_that_numpy_lacks(self, tmp_path: Path) -> None:
+        header = b'{"features":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}'
+        (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+        with pytest.raises(FileContentError, match="dataset 'features' holds BF16; expected numbers"):
+            open_features(tmp_path / "x.safetensors")
+
+    @pytest.mark.parametrize("name", ["x.npy", "x.npz", "pickle.npy", "pickle.npz"])
+    def test_objects_are_never_unpickled(self, tmp_path: Path, name: str) -> None:
+        class Trap:
+            def __reduce__(self) -> object:
+                return (Path.touch, (tmp_path / "trapped",))
+
+        objects = np.array([[Trap()]], object)
+        if name == "x.npy":
+            np.save(tmp_path / name, objects, allow_pickle=True)
+        elif name == "x.npz":
+            np.savez(tmp_path / name, allow_pickle=True, features=objects)
+        else:
+            (tmp_path / name).write_bytes(pickle.dumps(Trap()))
+        with pytest.raises(FileContentError):
+            open_features(tmp_path / name)
+        assert not (tmp_path / "trapped").exists()
+
+
+class TestOurFormat:
+    def test_newer_format_is_refused_with_advice(self, small_features: Path) -> None:
+        with h5py.File(small_features, "r+") as file:
+            file.attrs["format_version"] = "99"
+        with pytest.raises(FileContentError, match=r"format version 99, newer than 2.*use a newer cceclust"):
+            open_features(small_features)
+
+    def test_incomplete_file(self, small_features: Path) -> None:
+        with h5py.File(small_features, "r+") as file:
+            file.attrs["complete"] = False
+        with pytest.raises(FileContentError, match="is not complete: its extraction was stopped"):
+            open_features(small_features)
+
+    def test_other_kinds_of_file_of_ours(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX)
+        with h5py.File(tmp_path / "x.h5", "r+") as file:
+            file.attrs.update(stamp("clusters"))
+        with pytest.raises(FileContentError, match="is a cluster file; expected a feature file"):
+            open_features(tmp_path / "x.h5")
+
+    def test_attributes_of_other_tools_mean_what_they_like(self, tmp_path: Path) -> None:
+        save_hdf5(tmp_path / "x.h5", features=MATRIX)
+        with h5py.File(tmp_path / "x.h5", "r+") as file:
+            file.attrs.update({"format": "theirs", "format_version": "2024", "complete": False})
+        with open_features(tmp_path / "x.h5") as features:
+            assert features.attributes["format"] == "theirs"
+
+    def test_written_files_follow_the_contract(self, small_features: Path) -> None:
+        with h5py.File(small_features) as file:
+            assert file.attrs["format"] == "cceclust-features"
+            assert file.attrs["format_version"] == "1"
+            assert file.attrs["complete"]
+            assert file.attrs["backbone"] == "none"
+            assert file["features"].chunks[1] == 6
+            assert set(file) == {"features", "labels", "paths"}
+
+    def test_attributes_cannot_forge_the_stamp(self, tmp_path: Path) -> None:
+        write_features(
+            tmp_path / "x.h5", MATRIX, attributes={"format": "other", "format_version": "9", "complete": False}
+        )
+        with open_features(tmp_path / "x.h5") as features:
+            assert features.attributes["format_version"] == "1"
+
+    def test_big_rows_still_fit_a_chunk(self, tmp_path: Path) -> None:
+        write_features(tmp_path / "x.h5", np.zeros((2, 300_000)))
+        with open_features(tmp_path / "x.h5") as features:
+            assert features.block_rows == 1
+
+    @pytest.mark.parametrize(
+        "wrong", [np.zeros(3), np.zeros((0, 3)), np.zeros((3, 3), int), np.zeros((3, 3), complex), [["a"]]]
+    )
+    def test_writer_takes_only_matrices_of_floats(self, tmp_path: Path, wrong: Any) -> None:
+        with pytest.raises(InputError, match=r"expected a matrix .* of float16, float32, float64"):
+            write_features(tmp_path / "x.h5", wrong)
+        assert not (tmp_path / "x.h5").exists()
+
+    def test_writer_wants_a_label_a_row(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"labels have shape \(3,\); expected one for each row: \(57,\)"):
+            write_features(tmp_path / "x.h5", MATRIX, labels=[1, 2, 3])
+
+    def test_writer_wants_an_ending_that_can_be_read(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"end in '.npy'; expected one of .h5"):
+            write_features(tmp_path / "x.npy", MATRIX)
+
+    def test_nothing_is_overwritten_without_force(self, small_features: Path) -> None:
+        before = small_features.read_bytes()
+        with pytest.raises(TargetExistsError):
+            write_features(small_features, MATRIX)
+        assert small_features.read_bytes() == before
+        write_features(small_features, MATRIX, force=True)
+        with open_features(small_features) as features:
+            assert features.shape == MATRIX.shape
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("n_rows", [None, 1, 10, 100])
+    def test_blocks_are_the_file_from_top_to_bottom(self, tmp_path: Path, n_rows: int | None) -> None:
+        with chunked(MATRIX, tmp_path / "x.h5", chunks=(10, 5)) as features:
+            starts, rows = zip(*features.blocks(n_rows), strict=True)
+            np.testing.assert_array_equal(np.concatenate(rows), MATRIX)
+            assert list(starts) == np.cumsum([0, *map(len, rows)])[:-1].tolist()
+
+    def test_tiny_chunks_are_read_together(self, tmp_path: Path) -> None:
+        with chunked(np.zeros((1000, 4)), tmp_path / "x.h5", chunks=(3, 2)) as features:
+            assert features.block_rows >= 1000
+            assert features.block_rows % 3 == 0
+
+    def test_rows_by_index_read_each_chunk_once(self) -> None:
+        dataset = FakeDataset(np.zeros((8_000, 700)), 200)
+        FeatureFile(Path("x.h5"), "features", dataset).read([5, 7_000, 6, 450, 7_001, 399])
+        assert dataset.chunks_read == [0, 1, 2, 35]
+
+
+class FakeDataset:
+    """What FeatureFile needs of an h5py dataset, with a record of the chunks that were read."""
+
+    def __init__(self, matrix: NDArray[Any], chunk_rows: int) -> None:
+        self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
+        self.chunks = (chunk_rows, matrix.shape[1])
+        self.chunks_read: list[int] = []
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        assert 0 <= rows.start <= rows.stop
+        self.chunks_read += range(rows.start // self.chunks[0], -(-min(rows.stop, len(self.matrix)) // self.chunks[0]))
+        return self.matrix[rows]

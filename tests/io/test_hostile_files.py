@@ -1,0 +1,232 @@
+"""Files that are well-formed and lie: too large, pointing elsewhere, or against the contract."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from cceclust.errors import FileContentError, InputError
+from cceclust.io import Clusters, Model, open_features, read_clusters, read_model, write_clusters, write_model
+from cceclust.io.description import describe
+from cceclust.io.label_files import read_label_file
+
+
+def hdf5(path: Path, **datasets: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        for name, values in datasets.items():
+            file[name] = values
+    return path
+
+
+class TestBombs:
+    def test_huge_datasets_that_take_no_room(self, tmp_path: Path) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("features", (1 << 20, 1 << 10), "f4", chunks=(1024, 1024))
+        with pytest.raises(FileContentError, match=r"x\.h5 is refused: features would take 4,294,967,296 bytes, over"):
+            open_features(tmp_path / "x.h5")
+
+    def test_huge_chunks(self, tmp_path: Path) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("features", (2, 2), "f4", chunks=(1 << 14, 1 << 14), maxshape=(None, None))
+        with pytest.raises(FileContentError, match="a chunk of /features would take"):
+            open_features(tmp_path / "x.h5")
+
+    def test_one_long_text_among_many(self, tmp_path: Path) -> None:
+        text = ["short"] * 20_000 + ["x" * 20_000]
+        hdf5(tmp_path / "x.h5", features=np.ones((20_001, 2)), paths=text)
+        with pytest.raises(FileContentError, match="/paths would take 1,600,080,000 bytes"):
+            open_features(tmp_path / "x.h5")
+
+    def test_archives_of_zeros(self, tmp_path: Path) -> None:
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 26, 2)})
+        with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("features.npy", header.getvalue() + bytes(1 << 20))
+        with pytest.raises(FileContentError, match=r"features would take 536,870,912 bytes"):
+            open_features(tmp_path / "x.npz")
+
+    def test_files_of_zeros_are_still_read(self, tmp_path: Path) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("features", data=np.zeros((1 << 16, 16), "f4"), compression="gzip", shuffle=True)
+        with open_features(tmp_path / "x.h5") as features:
+            assert not features.read(slice(None)).any()
+
+
+class TestOtherFiles:
+    def test_values_and_links_outside_the_file_are_not_read(self, tmp_path: Path) -> None:
+        secret = tmp_path / "secret.bin"
+        secret.write_bytes(np.arange(12, dtype="f4").tobytes())
+        hdf5(tmp_path / "other.h5", features=np.ones((3, 2)), labels=[1, 2, 3])
+        with h5py.File(tmp_path / "raw.h5", "w") as file:
+            file.create_dataset("features", (3, 4), "f4", external=[(str(secret), 0, 48)])
+        with h5py.File(tmp_path / "virtual.h5", "w") as file:
+            layout = h5py.VirtualLayout((3, 2), "f8")
+            layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "features", (3, 2))
+            file.create_virtual_dataset("features", layout)
+        for name in ("raw.h5", "virtual.h5"):
+            with pytest.raises(FileContentError, match="holds values in other files"):
+                open_features(tmp_path / name)
+        with h5py.File(tmp_path / "link.h5", "w") as file:
+            file["features"] = np.ones((3, 2))
+            file["labels"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "labels")
+        with open_features(tmp_path / "link.h5") as features:
+            assert features.labels is None
+
+
+def forged(path: Path, change: Callable[[h5py.File], None]) -> Path:
+    """Write a cluster file and change it."""
+    chances = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    clusters = Clusters(chances.argmax(axis=1), chances, true_labels=np.array([0, 1, 1]), losses=np.ones(2))
+    write_clusters(path, clusters, force=True)
+    with h5py.File(path, "r+") as file:
+        change(file)
+    return path
+
+
+def put(name: str, values: Any) -> Callable[[h5py.File], None]:
+    def change(file: h5py.File) -> None:
+        file.pop(name, None)
+        file[name] = values
+
+    return change
+
+
+def say(name: str, value: Any) -> Callable[[h5py.File], None]:
+    return lambda file: file.attrs.__setitem__(name, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("labels", np.ones((3, 2), int)), "labels have shape"),
+        (put("labels", np.array([0, 1, 7])), "labels go from 0 to 7; expected 0 to 1"),
+        (put("labels", np.array([0, 1, -2])), "labels go from -2 to 1"),
+        (put("labels", np.zeros(0, int)), "labels"),
+        (put("labels", ["a", "b", "c"]), "no dataset 'labels' of integers"),
+        (put("probabilities", np.ones(3)), "probabilities are float64 of shape"),
+        (put("probabilities", np.ones((3, 0))), "probabilities"),
+        (put("probabilities", np.ones((3, 2), int)), "probabilities are int64"),
+        (put("probabilities", np.full((3, 2), 0.7)), "do not sum to 1"),
+        (put("probabilities", np.array([[2.0, -1.0]] * 3)), "are negative"),
+        (put("probabilities", np.full((3, 2), np.nan)), "not finite"),
+        (put("true_labels", np.ones((3, 2))), "true_labels are float64 of shape"),
+        (put("true_labels", np.ones(4)), "4 true_labels for 3 labels"),
+        (put("paths", np.arange(3)), "paths are int64"),
+        (put("losses", np.ones((2, 2))), "losses are float64 of shape"),
+        (put("losses", np.array([np.inf])), "losses"),
+        (put("losses", np.array(["a"], "S")), "losses are <U1"),
+        (put("loss_curves", np.ones(3)), "loss_curves are float64 of shape"),
+        (put("loss_curves", np.full((1, 2), np.inf)), "loss_curves"),
+        (say("parameters", "{"), "its parameters are not JSON"),
+        (say("parameters", "[" * 100_000), "its parameters are not JSON"),
+        (say("parameters", "[]"), "its parameters are not a JSON object"),
+        (say("parameters", 3.5), "its parameters are not JSON"),
+        (say("parameters", '{"classes": 3}'), "'classes' in its parameters is a int"),
+        (say("parameters", '{"classes": ["a"]}'), "expected 2 integers or texts"),
+        (say("parameters", '{"classes": ["a", ["b"]]}'), "expected 2 integers or texts"),
+        (say("diagnostics", '{"restart_agreement": {}}'), "'restart_agreement' in its diagnostics is a dict"),
+        (say("diagnostics", '{"warnings": {"a": 1}}'), "'warnings' in its diagnostics is a dict"),
+        (say("provenance", '{"features": ["x"]}'), "'features' in its provenance is a list"),
+        (say("format_version", "99"), "has format version 99, newer than"),
+    ],
+)
+def test_forged_clusters_are_refused_by_name(tmp_path: Path, change: Callable[[h5py.File], None], message: str) -> None:
+    with pytest.raises(FileContentError, match=message) as caught:
+        read_clusters(forged(tmp_path / "c.h5", change))
+    assert "c.h5" in str(caught.value)
+
+
+def test_attributes_that_are_no_text_are_shown(tmp_path: Path) -> None:
+    path = hdf5(tmp_path / "x.h5", features=np.eye(3))
+    with h5py.File(path, "r+") as file:
+        file.attrs["bytes"] = np.array([b"caf\xe9", b"b"])
+        file.attrs.create("broken", b"caf\xe9", dtype=h5py.string_dtype())
+        file.attrs["empty"] = h5py.Empty("f")
+    provenance = describe(path).provenance
+    assert provenance["bytes"] == ["caf�", "b"]
+    json.dumps(provenance)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "parameters", "message"),
+    [
+        ({"coef": np.ones((0, 3)), "intercept": np.ones(0)}, "{}", "got shapes"),
+        ({"coef": np.ones((2, 0)), "intercept": np.ones(2)}, "{}", "got shapes"),
+        ({"coef": np.ones((2, 3)), "intercept": np.ones((2, 1))}, "{}", None),
+        ({"coef": np.ones((2, 3), int), "intercept": np.ones(2)}, "{}", "of type int64"),
+        ({"coef": np.full((2, 3), np.nan), "intercept": np.ones(2)}, "{}", "NaN or infinity"),
+        ({"coef": np.ones((2, 3))}, "{}", "it has no intercept"),
+        ({"coef": np.ones((2, 3)), "intercept": np.ones(2)}, '{"classes": 7}', "'classes' in its parameters is a int"),
+        ({"coef": np.ones((2, 3)), "intercept": np.ones(2)}, '{"classes": [1]}', "expected 2 integers or texts"),
+        ({"coef": np.ones((2, 3)), "intercept": np.ones(2)}, "[[", "its parameters are not JSON"),
+    ],
+)
+def test_forged_models_are_refused(tmp_path: Path, tensors: Any, parameters: str, message: str | None) -> None:
+    path = tmp_path / "m.safetensors"
+    save_file(tensors, path, {"format": "cceclust-model", "format_version": "1", "parameters": parameters})
+    if message is None:
+        assert read_model(path).intercept.shape == (2,)
+        return
+    with pytest.raises(FileContentError, match=message):
+        read_model(path)
+
+
+def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
+    header = {
+        "__metadata__": {"format": "cceclust-model", "format_version": "1"},
+        "coef": {"dtype": "F8_E4M3", "shape": [2, 3], "data_offsets": [0, 6]},
+        "intercept": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [6, 8]},
+    }
+    text = json.dumps(header).encode()
+    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
+    with pytest.raises(FileContentError, match="holds F8_E4M3; expected numbers"):
+        read_model(tmp_path / "m.safetensors")
+
+
+def test_changed_weights_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    write_model(path, Model(np.eye(2, 3), np.zeros(2)))
+    content = bytearray(path.read_bytes())
+    content[-30] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FileContentError, match="its weights are not those that it was written with"):
+        read_model(path)
+
+
+def test_writers_refuse_what_readers_would(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not finite"):
+        write_clusters(tmp_path / "c.h5", Clusters(np.array([0]), np.array([[np.nan, 1.0]])))
+    with pytest.raises(InputError, match="NaN or infinity"):
+        write_model(tmp_path / "m.safetensors", Model(np.eye(2), np.array([0, np.inf])))
+    clusters = Clusters(np.array([0]), diagnostics={"agreement": float("nan"), "deep": [np.float32("inf")]})
+    write_clusters(tmp_path / "c.h5", clusters)
+    assert read_clusters(tmp_path / "c.h5").diagnostics == {"agreement": None, "deep": [None]}
+
+
+def test_equal_contents_make_equal_files(tmp_path: Path) -> None:
+    contents = set()
+    for number in range(6):
+        path = tmp_path / f"{number}.safetensors"
+        write_model(path, Model(np.eye(2, 3), np.zeros(2), {"a": 1, "b": "ü"}, {"features": "x"}))
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    assert read_model(path).parameters == {"a": 1, "b": "ü"}
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.txt", "x.npy", "x.h5", "x.npz", "x.safetensors"])
+@pytest.mark.parametrize("content", [b"\x00" * 40, b"\xff\xfe" * 50, b"\x93NUMPY\x01\x00", b"PK\x03\x04" + bytes(90)])
+def test_rubbish_is_an_error_of_ours(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    for read in (describe, read_label_file):
+        with suppress(FileContentError):
+            read(tmp_path / name)

@@ -1,0 +1,493 @@
+"""Image collections: every format yields the same pixels, order and labels; damage and bombs are refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import re
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.io.images import ImageCollection, encoded, open_images
+
+GENERATOR = np.random.default_rng(0)
+COLOURS = GENERATOR.integers(0, 256, (6, 32, 32, 3), np.uint8)
+GREYS = GENERATOR.integers(0, 256, (6, 28, 28), np.uint8)
+LABELS = np.array([3, 1, 4, 1, 5, 9])
+CLASS_FOLDERS = ["cat/a", "cat/b", "cat/old/c", "dog/a", "dog/b", "dog/c"]
+
+
+def save_folder(folder: Path, suffix: str = ".png") -> Path:
+    for name, pixels in zip(CLASS_FOLDERS, COLOURS, strict=True):
+        file = folder / (name + suffix)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(file)
+    return folder
+
+
+def all_pixels(images: ImageCollection) -> np.ndarray:
+    return np.stack([images.read(index) for index in range(len(images))])
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    return b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+class TestFolders:
+    def test_class_subfolders_become_labels_and_nested_folders_belong_to_their_class(self, tmp_path: Path) -> None:
+        images = open_images(save_folder(tmp_path / "pets"))
+        assert images.labels is not None
+        assert images.labels.tolist() == ["cat", "cat", "cat", "dog", "dog", "dog"]
+        assert images.class_names == ("cat", "dog")
+        np.testing.assert_array_equal(all_pixels(images), COLOURS)
+
+    def test_paths_lead_to_the_files(self, tmp_path: Path) -> None:
+        images = open_images(save_folder(tmp_path / "pets"))
+        assert images.paths is not None
+        assert all(Path(path).is_file() for path in images.paths)
+        assert images.name(2).endswith("pets/cat/old/c.png")
+
+    @pytest.mark.parametrize("suffix", [".png", ".jpg", ".JPEG", ".webp", ".bmp", ".tiff"])
+    def test_every_image_format_is_found_and_read(self, tmp_path: Path, suffix: str) -> None:
+        images = open_images(save_folder(tmp_path, suffix))
+        assert all_pixels(images).shape == COLOURS.shape
+
+    def test_images_beside_the_class_folders_leave_all_without_labels(self, tmp_path: Path) -> None:
+        Image.fromarray(COLOURS[0]).save(save_folder(tmp_path) / "stray.png")
+        assert open_images(tmp_path).labels is None
+
+    def test_hidden_files_and_other_files_are_not_images(self, tmp_path: Path) -> None:
+        save_folder(tmp_path)
+        (tmp_path / "cat" / "._a.png").write_bytes(b"resource fork")
+        (tmp_path / "notes.md").write_text("hello")
+        assert len(open_images(tmp_path)) == 6
+
+    def test_a_folder_without_images_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(FileContentError, match="has no images"):
+            open_images(tmp_path)
+
+    def test_what_is_missing_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(FileError, match="there is no file"):
+            open_images(tmp_path / "nothing")
+
+    def test_the_fingerprint_notices_a_changed_a_new_and_a_lost_file(self, tmp_path: Path) -> None:
+        save_folder(tmp_path)
+        before = open_images(tmp_path).fingerprint()
+        assert open_images(tmp_path).fingerprint() == before
+        os.utime(tmp_path / "cat" / "a.png", ns=(0, 1))
+        changed = open_images(tmp_path).fingerprint()
+        (tmp_path / "dog" / "c.png").rename(tmp_path / "dog" / "d.png")
+        renamed = open_images(tmp_path).fingerprint()
+        assert len({before, changed, renamed}) == 3
+
+
+class TestLists:
+    def test_relative_paths_start_from_the_list(self, tmp_path: Path) -> None:
+        save_folder(tmp_path / "pets")
+        order = ["dog/b", "cat/a"]
+        (tmp_path / "list.txt").write_text("\n".join(f"pets/{name}.png" for name in order) + "\n\n")
+        images = open_images(tmp_path / "list.txt")
+        assert images.labels is not None
+        assert images.labels.tolist() == ["dog", "cat"]
+        np.testing.assert_array_equal(all_pixels(images), COLOURS[[4, 0]])
+
+    def test_a_missing_file_is_an_error_only_when_it_is_read(self, tmp_path: Path) -> None:
+        save_folder(tmp_path)
+        (tmp_path / "list.txt").write_text("cat/a.png\ncat/zebra.png\n")
+        images = open_images(tmp_path / "list.txt")
+        images.read(0)
+        with pytest.raises(FileError, match=r"zebra\.png"):
+            images.read(1)
+
+
+class TestArchives:
+    @pytest.fixture(params=["zip", "tar"])
+    def archive(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+        folder = save_folder(tmp_path / "pets")
+        files = sorted(folder.rglob("*.png"), reverse=True)
+        path = tmp_path / f"pets.{request.param}"
+        if request.param == "zip":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as writer:
+                for file in files:
+                    writer.write(file, file.relative_to(tmp_path).as_posix())
+                writer.writestr("__MACOSX/pets/cat/a.png", b"resource fork")
+        else:
+            with tarfile.open(path, "w") as writer:
+                for file in files:
+                    writer.add(file, file.relative_to(tmp_path).as_posix())
+        return path
+
+    def test_members_are_read_sorted_with_labels_from_their_folders(self, archive: Path) -> None:
+        images = open_images(archive)
+        assert images.class_names == ("cat", "dog")
+        np.testing.assert_array_equal(all_pixels(images), COLOURS)
+
+    def test_another_process_can_read_the_same_archive(self, archive: Path) -> None:
+        images = open_images(archive)
+        images.read(0)
+        np.testing.assert_array_equal(all_pixels(pickle.loads(pickle.dumps(images))), COLOURS)
+
+    def test_a_member_that_is_too_large_is_refused(self, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(encoded, "MAX_MEMBER_BYTES", 100)
+        with pytest.raises(FileContentError, match="over the limit of 100"):
+            open_images(archive).read(0)
+
+    def test_a_damaged_archive_is_refused(self, archive: Path) -> None:
+        archive.write_bytes(b"rubbish" * 100)
+        with pytest.raises(FileContentError, match="damaged or not"):
+            open_images(archive)
+
+    def test_a_damaged_member_is_refused_and_the_others_are_read(self, tmp_path: Path) -> None:
+        with zipfile.ZipFile(tmp_path / "pets.zip", "w") as writer:
+            for name in ("a.png", "b.png"):
+                buffer = io.BytesIO()
+                Image.fromarray(COLOURS[0]).save(buffer, "PNG")
+                writer.writestr(name, buffer.getvalue())
+        content = bytearray((tmp_path / "pets.zip").read_bytes())
+        content[100] ^= 0xFF
+        (tmp_path / "pets.zip").write_bytes(content)
+        images = open_images(tmp_path / "pets.zip")
+        with pytest.raises(FileContentError, match="is damaged or not compressed"):
+            images.read(0)
+        np.testing.assert_array_equal(images.read(1), COLOURS[0])
+
+
+class TestIdx:
+    @pytest.mark.parametrize("suffix", ["", ".gz"])
+    def test_images_and_the_labels_beside_them(self, tmp_path: Path, suffix: str) -> None:
+        write = gzip.open if suffix else open
+        for name, array in (("images-idx3", GREYS), ("labels-idx1", LABELS.astype(np.uint8))):
+            with write(tmp_path / f"t10k-{name}-ubyte{suffix}", "wb") as file:
+                file.write(idx_bytes(array))
+        for path in (tmp_path, tmp_path / f"t10k-images-idx3-ubyte{suffix}"):
+            images = open_images(path)
+            assert images.labels is not None
+            assert images.labels.tolist() == LABELS.tolist()
+            np.testing.assert_array_equal(all_pixels(images), np.repeat(GREYS[..., None], 3, axis=3))
+
+    def test_a_split_chooses_among_the_files_of_a_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx_bytes(GREYS[:2]))
+        assert len(open_images(tmp_path)) == 8
+        assert len(open_images(tmp_path, split="train")) == 6
+        assert len(open_images(tmp_path, split="test")) == 2
+        with pytest.raises(InputError, match="no batches of the split 'unlabeled'"):
+            open_images(tmp_path, split="unlabeled")
+
+    @pytest.mark.parametrize("change", [-1, 1])
+    def test_a_file_of_the_wrong_length_is_refused(self, tmp_path: Path, change: int) -> None:
+        content = idx_bytes(GREYS)
+        (tmp_path / "t10k-images-idx3-ubyte").write_bytes(content[:change] if change < 0 else content + b"x")
+        with pytest.raises(FileContentError, match="its header promises"):
+            open_images(tmp_path)
+
+    def test_a_gzip_bomb_is_refused_by_its_header(self, tmp_path: Path) -> None:
+        with gzip.open(tmp_path / "images-idx3-ubyte.gz", "wb") as file:
+            file.write(b"\0\0\x08\x03" + struct.pack(">3I", 1 << 20, 1 << 10, 1 << 10))
+        with pytest.raises(FileContentError, match="refused"):
+            open_images(tmp_path / "images-idx3-ubyte.gz")
+
+    def test_a_damaged_gzip_file_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "images-idx3-ubyte.gz"
+        path.write_bytes(gzip.compress(idx_bytes(GREYS))[:-100])
+        with pytest.raises(FileContentError, match="damaged"):
+            open_images(path)
+
+
+class TestCifar:
+    channels_first = COLOURS.transpose(0, 3, 1, 2).reshape(6, -1)
+
+    def write_python(self, path: Path, **columns: list[int]) -> None:
+        batch = {b"data": self.channels_first} | {name.encode(): column for name, column in columns.items()}
+        path.write_bytes(pickle.dumps(batch, protocol=2))
+
+    def test_python_batches_with_class_names(self, tmp_path: Path) -> None:
+        self.write_python(tmp_path / "data_batch_1", labels=[0, 1, 2, 0, 1, 2])
+        self.write_python(tmp_path / "test_batch", labels=[2] * 6)
+        (tmp_path / "batches.meta").write_bytes(pickle.dumps({b"label_names": [b"cat", b"dog", b"ship"]}, protocol=2))
+        images = open_images(tmp_path)
+        assert images.labels is not None
+        assert images.labels.tolist() == ["cat", "dog", "ship"] * 2 + ["ship"] * 6
+        np.testing.assert_array_equal(all_pixels(images), np.concatenate([COLOURS, COLOURS]))
+        assert len(open_images(tmp_path, split="train")) == 6
+        assert images.name(7).endswith("test_batch[1]")
+
+    def test_cifar_100_has_its_coarse_labels(self, tmp_path: Path) -> None:
+        self.write_python(tmp_path / "train", fine_labels=[99] * 6, coarse_labels=[0, 1, 1, 0, 1, 0])
+        names = {b"coarse_label_names": [b"fish", b"trees"], b"fine_label_names": [b"x"] * 100}
+        (tmp_path / "meta").write_bytes(pickle.dumps(names, protocol=2))
+        assert open_images(tmp_path / "train").class_names == ("fish", "trees")
+
+    def test_cifar_100_has_its_fine_labels_on_request(self, tmp_path: Path) -> None:
+        python, binary = tmp_path / "cifar-100-python", tmp_path / "cifar-100-binary"
+        python.mkdir()
+        binary.mkdir()
+        self.write_python(python / "train", fine_labels=[2, 0, 1, 1, 0, 2], coarse_labels=[0, 1, 1, 0, 1, 0])
+        names = {b"coarse_label_names": [b"fish", b"trees"], b"fine_label_names": [b"oak", b"pine", b"ray"]}
+        (python / "meta").write_bytes(pickle.dumps(names, protocol=2))
+        columns = np.array([[0, 1, 1, 0, 1, 0], [2, 0, 1, 1, 0, 2]]).T
+        np.hstack([columns, self.channels_first]).astype(np.uint8).tofile(binary / "train.bin")
+        (binary / "fine_label_names.txt").write_text("oak\npine\nray\n")
+        for images in (
+            open_images(python, labels_dataset="fine_labels"),
+            open_images(python / "train", labels_dataset="fine_labels"),
+            open_images(binary, split="train", labels_dataset="fine_labels"),
+        ):
+            assert images.labels is not None
+            assert images.labels.tolist() == ["ray", "oak", "pine", "pine", "oak", "ray"]
+        assert open_images(python, labels_dataset="coarse_labels").class_names == ("fish", "trees")
+        with pytest.raises(InputError, match="has no labels 'names'; it has coarse_labels and fine_labels"):
+            open_images(python, labels_dataset="names")
+
+    def test_the_labels_of_other_data_sets_have_no_names(self, tmp_path: Path) -> None:
+        self.write_python(tmp_path / "data_batch_1", labels=LABELS.tolist())
+        with pytest.raises(InputError, match="has no labels 'fine_labels'; it has labels"):
+            open_images(tmp_path, labels_dataset="fine_labels")
+        (tmp_path / "mnist").mkdir()
+        (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        for folder in (save_folder(tmp_path / "pets"), tmp_path / "mnist"):
+            with pytest.raises(InputError, match="CIFAR-100, which alone has labels to choose"):
+                open_images(folder, labels_dataset="fine_labels")
+        with pytest.raises(InputError, match="is a folder; --dataset is for files"):
+            open_images(tmp_path / "pets", dataset="images")
+
+    @pytest.mark.parametrize("label_bytes", [1, 2])
+    def test_binary_batches(self, tmp_path: Path, label_bytes: int) -> None:
+        columns = [LABELS[:, None], 50 + LABELS[:, None]][:label_bytes]
+        name = "data_batch_1.bin" if label_bytes == 1 else "train.bin"
+        np.hstack([*columns, self.channels_first]).astype(np.uint8).tofile(tmp_path / name)
+        images = open_images(tmp_path)
+        assert images.labels is not None
+        assert images.labels.tolist() == LABELS.tolist()
+        np.testing.assert_array_equal(all_pixels(images), COLOURS)
+
+    def test_batches_written_by_python_2_are_read(self, tmp_path: Path) -> None:
+        # What Python 2 with NumPy 1.7 wrote for {"data": zeros((1, 3072), uint8), "labels": [7]}.
+        content = (
+            b"\x80\x02}q\x01(U\x06labelsq\x02]q\x03K\x07aU\x04dataq\x04cnumpy.core.multiarray\n_reconstruct\nq\x05"
+            b"cnumpy\nndarray\nq\x06K\x00\x85U\x01b\x87Rq\x07(K\x01K\x01M\x00\x0c\x86cnumpy\ndtype\nq\x08U\x02u1K\x00K\x01"
+            b"\x87Rq\t(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T\x00\x0c\x00\x00"
+            + bytes(3072)
+            + b"tbu."
+        )
+        (tmp_path / "data_batch_1").write_bytes(content)
+        images = open_images(tmp_path)
+        assert images.read(0).shape == (32, 32, 3)
+        assert images.labels is not None
+        assert images.labels.tolist() == [7]
+
+    def test_a_pickle_that_would_run_code_is_refused(self, tmp_path: Path) -> None:
+        class Attack:
+            def __reduce__(self) -> tuple[object, tuple[str]]:
+                return os.mkdir, (str(tmp_path / "broken-in"),)
+
+        (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"data": Attack()}))
+        with pytest.raises(FileContentError, match=r"posix\.mkdir|nt\.mkdir"):
+            open_images(tmp_path)
+        assert not (tmp_path / "broken-in").exists()
+
+    def test_what_is_no_batch_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"labels": [1]}, protocol=2))
+        with pytest.raises(FileContentError, match="not a CIFAR batch"):
+            open_images(tmp_path)
+        (tmp_path / "rows.bin").write_bytes(b"x" * 1000)
+        with pytest.raises(FileContentError, match="no multiple"):
+            open_images(tmp_path / "rows.bin")
+
+
+class TestDownloads:
+    def test_the_folder_that_torchvision_downloads_to_is_read(self, tmp_path: Path) -> None:
+        raw = tmp_path / "root" / "MNIST" / "raw"
+        raw.mkdir(parents=True)
+        (raw / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        (raw / "train-labels-idx1-ubyte").write_bytes(idx_bytes(LABELS.astype(np.uint8)))
+        images = open_images(tmp_path / "root", split="train")
+        assert images.labels is not None
+        assert images.labels.tolist() == LABELS.tolist()
+
+    def test_of_several_data_sets_one_must_be_chosen(self, tmp_path: Path) -> None:
+        for folder in ("MNIST/raw", "FashionMNIST/raw"):
+            (tmp_path / folder).mkdir(parents=True)
+            (tmp_path / folder / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
+        with pytest.raises(InputError, match=r"several data sets; give the folder of one: .*/MNIST/raw, .*/FashionM"):
+            open_images(tmp_path)
+
+    @pytest.mark.parametrize("name", ["cifar-10-python.tar.gz", "stl10_binary.tar.gz", "photos.tgz"])
+    def test_compressed_archives_are_refused_with_how_to_unpack_them(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "my data").mkdir()
+        archive = tmp_path / "my data" / name
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.addfile(tarfile.TarInfo("batches/data_batch_1"))
+        unpack = re.escape(f"tar -xf '{archive}' -C '{archive.parent}'")
+        for path in (archive, archive.parent):
+            with pytest.raises(FileContentError, match=unpack):
+                open_images(path)
+
+
+def test_stl10_stores_columns_first_and_counts_labels_from_one(tmp_path: Path) -> None:
+    pixels = GENERATOR.integers(0, 256, (3, 96, 96, 3), np.uint8)
+    pixels.transpose(0, 3, 2, 1).tofile(tmp_path / "train_X.bin")
+    np.array([1, 3, 2], np.uint8).tofile(tmp_path / "train_y.bin")
+    pixels[:1].transpose(0, 3, 2, 1).tofile(tmp_path / "unlabeled_X.bin")
+    (tmp_path / "class_names.txt").write_text("airplane\nbird\ncar\n")
+    images = open_images(tmp_path)
+    assert images.labels is not None
+    assert images.labels.tolist() == ["airplane", "car", "bird"]
+    np.testing.assert_array_equal(all_pixels(pickle.loads(pickle.dumps(images))), pixels)
+    assert open_images(tmp_path, split="unlabeled").labels is None
+
+
+class TestArrays:
+    @pytest.mark.parametrize("suffix", ["npy", "npz", "h5"])
+    def test_arrays_survive_the_way_to_another_process(self, tmp_path: Path, suffix: str) -> None:
+        path = tmp_path / f"images.{suffix}"
+        if suffix == "npy":
+            np.save(path, COLOURS)
+        elif suffix == "npz":
+            np.savez(path, images=COLOURS, labels=LABELS)
+        else:
+            with h5py.File(path, "w") as file:
+                file.update({"images": COLOURS, "labels": LABELS})
+        images = open_images(path)
+        assert (images.labels is None) == (suffix == "npy")
+        np.testing.assert_array_equal(all_pixels(pickle.loads(pickle.dumps(images))), COLOURS)
+
+    def test_arrays_are_chosen_by_name(self, tmp_path: Path) -> None:
+        path = tmp_path / "both.npz"
+        np.savez(path, x_train=COLOURS, x_test=COLOURS[:2], y_test=LABELS[:2, None])
+        with pytest.raises(FileContentError, match="several image arrays"):
+            open_images(path)
+        images = open_images(path, dataset="x_test", labels_dataset="y_test")
+        assert images.labels is not None
+        assert images.labels.tolist() == [3, 1]
+        with pytest.raises(FileContentError, match="'z_test'"):
+            open_images(path, dataset="z_test")
+        with pytest.raises(FileContentError, match="'z_test' for labels"):
+            open_images(path, dataset="x_test", labels_dataset="z_test")
+
+    def test_grey_becomes_rgb_and_transparency_becomes_white(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "grey.npy", GREYS[..., None])
+        np.testing.assert_array_equal(open_images(tmp_path / "grey.npy").read(1)[..., 2], GREYS[1])
+        transparent = np.zeros((1, 2, 2, 4), np.uint8)
+        transparent[0, 0, 0] = (10, 20, 30, 255)
+        np.save(tmp_path / "alpha.npy", transparent)
+        pixels = open_images(tmp_path / "alpha.npy").read(0)
+        assert pixels[0, 0].tolist() == [10, 20, 30]
+        assert pixels[1, 1].tolist() == [255, 255, 255]
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (COLOURS.astype(np.float32), "float32; expected uint8"),
+            (COLOURS.transpose(0, 3, 1, 2), "which come last"),
+            (COLOURS[0, 0], "shape"),
+            (COLOURS[:0], "shape"),
+        ],
+    )
+    def test_what_is_no_image_array_is_refused(self, tmp_path: Path, array: np.ndarray, message: str) -> None:
+        np.savez(tmp_path / "images.npz", images=array)
+        with pytest.raises(FileContentError, match=message):
+            open_images(tmp_path / "images.npz")
+
+    def test_labels_must_be_as_many_as_images(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "images.npz", images=COLOURS, labels=LABELS[:5])
+        with pytest.raises(FileContentError, match="expected one for 6 images"):
+            open_images(tmp_path / "images.npz")
+
+
+class TestDecoding:
+    def read(self, tmp_path: Path, image: Image.Image, name: str = "image.png", **options: object) -> np.ndarray:
+        image.save(tmp_path / name, **options)
+        return open_images(tmp_path).read(0)
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    def test_exif_orientation_is_applied(self, tmp_path: Path, orientation: int) -> None:
+        upright = Image.fromarray(COLOURS[0][:8, :4])
+        turned = {
+            2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+            5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE,
+            8: Image.Transpose.ROTATE_270,
+        }  # fmt: skip
+        stored = upright.transpose(turned[orientation]) if orientation in turned else upright
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        pixels = self.read(tmp_path, stored, exif=exif.tobytes())
+        np.testing.assert_array_equal(pixels, np.asarray(upright))
+
+    def test_transparent_pixels_become_white(self, tmp_path: Path) -> None:
+        pixels = self.read(tmp_path, Image.new("RGBA", (4, 4), (200, 0, 0, 0)))
+        assert (pixels == 255).all()
+
+    def test_half_transparent_grey_is_blended_with_white(self, tmp_path: Path) -> None:
+        pixels = self.read(tmp_path, Image.new("LA", (4, 4), (0, 51)))
+        assert (pixels == 204).all()
+
+    def test_a_palette_with_a_transparent_colour_becomes_white(self, tmp_path: Path) -> None:
+        image = Image.new("P", (4, 4), 1)
+        image.putpalette([0, 0, 0, 9, 9, 9])
+        assert (self.read(tmp_path, image, transparency=1) == 255).all()
+
+    def test_sixteen_bit_grey_is_scaled_not_clipped(self, tmp_path: Path) -> None:
+        pixels = self.read(tmp_path, Image.fromarray(np.full((4, 4), 0x8080, np.uint16)))
+        assert (pixels == 0x80).all()
+
+    @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK"])
+    def test_other_modes_become_rgb(self, tmp_path: Path, mode: str) -> None:
+        image = Image.fromarray(COLOURS[0]).convert(mode)
+        assert self.read(tmp_path, image, "image.tiff").shape == (32, 32, 3)
+
+    def test_a_bomb_is_refused_by_its_header(self, tmp_path: Path) -> None:
+        buffer = io.BytesIO()
+        Image.new("1", (8, 8)).save(buffer, "PNG")
+        content = bytearray(buffer.getvalue())
+        content[16:24] = struct.pack(">2I", 60000, 60000)
+        content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+        (tmp_path / "bomb.png").write_bytes(content)
+        with pytest.raises(FileContentError, match="refused"):
+            open_images(tmp_path).read(0)
+
+    @pytest.mark.parametrize("content", [b"", b"rubbish", "truncated", "a script"])
+    def test_damaged_images_are_refused(self, tmp_path: Path, content: bytes | str) -> None:
+        Image.fromarray(COLOURS[0]).save(tmp_path / "image.png")
+        if content == "truncated":
+            content = (tmp_path / "image.png").read_bytes()[:500]
+        elif content == "a script":
+            # Pillow would hand PostScript to another program.
+            content = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
+        (tmp_path / "image.png").write_bytes(content)  # type: ignore[arg-type]
+        with pytest.raises(FileContentError, match="not a readable image"):
+            open_images(tmp_path).read(0)
+
+
+def test_a_limit_keeps_the_first_images(tmp_path: Path) -> None:
+    images = open_images(save_folder(tmp_path), limit=4)
+    assert len(images) == 4
+    assert images.labels is not None
+    assert images.paths is not None
+    assert len(images.labels) == len(images.paths) == 4
+    np.testing.assert_array_equal(all_pixels(images), COLOURS[:4])
+    assert images.fingerprint() != open_images(tmp_path, limit=5).fingerprint()
+    assert len(open_images(tmp_path, limit=100)) == 6
+    with pytest.raises(InputError, match="limit=0"):
+        open_images(tmp_path, limit=0)
+
+
+def test_an_unknown_file_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    (tmp_path / "images.rar").write_bytes(b"Rar!")
+    with pytest.raises(FileContentError, match=r"none of the collections.*\.zip"):
+        open_images(tmp_path / "images.rar")
+    with pytest.raises(InputError, match="--dataset"):
+        open_images(tmp_path / "images.rar", dataset="x")
+    with pytest.raises(InputError, match="is one file"):
+        open_images(tmp_path / "images.rar", split="train")

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from cceclust.errors import FileContentError, FileError, MissingExtraError
+from cceclust.io import open_features
+
+NUMBERS = {"height": [1.5, 2.25, -3e-7, 0.1], "weight": [1.0, 2.0, 3.0, 1e300]}
+MATRIX = np.array(list(NUMBERS.values())).T
+FRAME = pd.DataFrame({"id": ["007", "b", "c", "d"], "label": ["cat", "dog", "cat", ""], **NUMBERS, "age": [4, 5, 6, 7]})
+
+
+def save_stream(frame: pd.DataFrame, path: Path) -> None:
+    table = pa.Table.from_pandas(frame)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+SAVERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    "x.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "semicolons.csv": lambda frame, path: frame.to_csv(path, index=False, sep=";"),
+    "x.tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "x.parquet": lambda frame, path: frame.to_parquet(path, row_group_size=2),
+    "x.feather": lambda frame, path: frame.to_feather(path),
+    "stream.arrow": save_stream,
+}
+
+
+@pytest.mark.parametrize("name", SAVERS)
+class TestEveryFormat:
+    def test_columns_have_their_uses(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](FRAME, tmp_path / name)
+        with open_features(tmp_path / name, keep=["age"]) as features:
+            np.testing.assert_array_equal(features.array(), MATRIX)
+            assert features.columns == ["height", "weight"]
+            assert features.names is not None
+            assert features.names.tolist() == ["007", "b", "c", "d"]
+            assert features.labels is not None
+            assert features.labels.tolist() == ["cat", "dog", "cat", ""]
+            assert features.kept["age"].tolist() == [4, 5, 6, 7]
+            np.testing.assert_array_equal(features.read([3, 0]), MATRIX[[3, 0]])
+
+    def test_options_name_other_columns(self, tmp_path: Path, name: str) -> None:
+        frame = FRAME.rename(columns={"id": "sample", "age": "group"})
+        SAVERS[name](frame, tmp_path / name)
+        options: dict[str, Any] = {"names_dataset": "sample", "labels_dataset": "group", "keep": ["label"]}
+        with open_features(tmp_path / name, **options) as features:
+            assert features.columns == ["height", "weight"]
+            assert features.names is not None
+            assert features.names[0] == "007"
+            assert features.labels is not None
+            assert features.labels.tolist() == [4, 5, 6, 7]
+            assert features.kept["label"].tolist() == ["cat", "dog", "cat", ""]
+
+    def test_columns_can_be_chosen(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](FRAME, tmp_path / name)
+        with open_features(tmp_path / name, dataset="weight,height") as features:
+            np.testing.assert_array_equal(features.array(), MATRIX[:, ::-1])
+
+    def test_columns_of_text_are_named(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](FRAME.assign(city=["Bonn", "Kiel", "Rom", ""], street="x"), tmp_path / name)
+        with pytest.raises(
+            FileContentError, match=r"columns 'city', 'street' hold text, such as 'Bonn'; .*--id.*--keep"
+        ):
+            open_features(tmp_path / name)
+        with open_features(tmp_path / name, keep=["city", "street"]) as features:
+            assert features.shape == (4, 3)
+
+    def test_missing_numbers_are_nan(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](pd.DataFrame({"a": [1.5, None, 3.0], "b": [1, 2, 3]}), tmp_path / name)
+        with open_features(tmp_path / name) as features:
+            np.testing.assert_array_equal(features.array(), [[1.5, 1], [np.nan, 2], [3, 3]])
+
+    def test_what_is_not_there_is_said(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](FRAME, tmp_path / name)
+        for option in ("dataset", "labels_dataset", "names_dataset"):
+            with pytest.raises(FileContentError, match=r"no column 'size' .*; it has id, label, height, weight, age"):
+                open_features(tmp_path / name, **{option: "size"})
+        with pytest.raises(FileContentError, match="no column 'size'"):
+            open_features(tmp_path / name, keep=["size"])
+
+    def test_damage_is_one_error(self, tmp_path: Path, name: str) -> None:
+        SAVERS[name](FRAME, tmp_path / name)
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(b"\xff" + content[1 : len(content) // 2] + b"\xfe")
+        with pytest.raises(FileContentError, match=name):
+            open_features(tmp_path / name)
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(FileContentError, match="is empty"):
+            open_features(tmp_path / name)
+        (tmp_path / name).unlink()
+        with pytest.raises(FileError, match="there is no file"):
+            open_features(tmp_path / name)
+
+
+class TestSeparatedValues:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("a,b\n1,2\n3\n", "line 3 has 1 cells, its header 2"),
+            ("a,a\n1,2\n", "several columns of the name 'a'"),
+            ("a,,c\n1,2,3\n", "column 2 has no name"),
+            ("0.5,0.25\n1,2\n", "first line looks like a row of data"),
+            ("3,7\n1,2\n", "first line looks like a row of data"),
+            ("a,b\n", "is empty: its shape is"),
+            ('a,b\n"1,2\n', "damaged or not UTF-8 text of comma-separated values"),
+            ("name\nx\n", "no column of features"),
+        ],
+    )
+    def test_what_is_no_table(self, tmp_path: Path, text: str, said: str) -> None:
+        (tmp_path / "x.csv").write_text(text)
+        with pytest.raises(FileContentError, match=said):
+            open_features(tmp_path / "x.csv")
+
+    @pytest.mark.parametrize("header", ["0,1", "1,2", "a,0"])
+    def test_numbered_columns_are_a_header(self, tmp_path: Path, header: str) -> None:
+        (tmp_path / "x.csv").write_text(f"{header}\n1,2\n3,4\n")
+        with open_features(tmp_path / "x.csv") as features:
+            assert features.array().tolist() == [[1, 2], [3, 4]]
+
+    def test_a_first_column_without_a_name_has_the_row_names(self, tmp_path: Path) -> None:
+        FRAME.set_index("id").rename_axis(None).drop(columns="label").to_csv(tmp_path / "x.csv")
+        with open_features(tmp_path / "x.csv") as features:
+            assert features.names is not None
+            assert features.names[0] == "007"
+            assert features.shape == (4, 3)
+
+    def test_spellings_of_numbers(self, tmp_path: Path) -> None:
+        (tmp_path / "x.csv").write_text('\ufeffa,b\r\n" 1.5 ",NA\r\n\r\n-2E3,n/a\r\nnan,null\r\n')
+        with open_features(tmp_path / "x.csv") as features:
+            np.testing.assert_array_equal(features.array(), [[1.5, np.nan], [-2000, np.nan], [np.nan, np.nan]])
+        (tmp_path / "x.csv").write_text("a,b\n1,10_000\n")
+        with pytest.raises(FileContentError, match="column 'b' holds text"):
+            open_features(tmp_path / "x.csv")
+
+    def test_values_are_those_of_pyarrow(self, tmp_path: Path) -> None:
+        import pyarrow.csv
+
+        values = np.random.default_rng(0).normal(size=(5000, 3)) * 10.0 ** np.arange(-200, 201, 200)
+        pd.DataFrame(values, columns=list("abc")).to_csv(tmp_path / "x.csv", index=False)
+        with open_features(tmp_path / "x.csv") as features:
+            np.testing.assert_array_equal(features.array(), values)
+            theirs = pyarrow.csv.read_csv(tmp_path / "x.csv")
+            np.testing.assert_array_equal(features.array(), np.column_stack([theirs[name] for name in "abc"]))
+
+    def test_text_far_down_makes_a_column_of_text(self, tmp_path: Path) -> None:
+        rows = "".join(f"{number:05},{number}\n" for number in range(5000))
+        (tmp_path / "x.csv").write_text(f"code,a\n{rows}x,1\n")
+        with open_features(tmp_path / "x.csv", keep=["code"]) as features:
+            assert features.kept["code"][[0, 4999, 5000]].tolist() == ["00000", "04999", "x"]
+
+    def test_kept_text_is_kept_as_it_is_written(self, tmp_path: Path) -> None:
+        (tmp_path / "x.csv").write_text("a,zip,price,n,f\n1,01234,1.50,7,'=1\n2,50667,2.00,8,x\n")
+        with open_features(tmp_path / "x.csv", keep=["zip", "price", "n", "f"]) as features:
+            assert features.kept["zip"].tolist() == ["01234", "50667"]
+            assert features.kept["price"].tolist() == ["1.50", "2.00"]
+            assert features.kept["n"].tolist() == [7, 8]
+            assert features.kept["f"].tolist() == ["=1", "x"]
+
+    def test_one_long_cell_cannot_fill_the_memory(self, tmp_path: Path) -> None:
+        (tmp_path / "x.csv").write_text(f"a,id\n1,{'y' * 100_000}\n" + "1,x\n" * 20_000)
+        with pytest.raises(FileContentError, match="would take 8,000,400,000 bytes"):
+            open_features(tmp_path / "x.csv")
+
+    def test_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"id,a\nx,1\ny,2\n")))
+        with open_features("-") as features:
+            assert features.array().tolist() == [[1], [2]]
+            assert features.names is not None
+            assert features.names.tolist() == ["x", "y"]
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"", "standard input is empty"),
+            (b"a\n\xff\n", "stdin is damaged or not UTF-8 text"),
+            (b"a,a\n1,2\n", "stdin has several columns of the name 'a'"),
+            (b"a,b\n1,x\n", "stdin: column 'b' holds text, such as 'x'"),
+            (b"a,b\n1,2\n3,\n5,oops\n", "stdin: column 'b' holds text, such as 'oops'"),
+        ],
+    )
+    def test_standard_input_that_is_no_table(self, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        with pytest.raises(FileContentError, match=said):
+            open_features("-")
+
+
+class TestArrow:
+    def test_types(self, tmp_path: Path) -> None:
+        table = pa.table(
+            {
+                "small": pa.array([1.5, 2.5], pa.float32()),
+                "flag": pa.array([True, None]),
+                "decimal": pa.array([1, 2]).cast(pa.decimal128(22, 2)),
+                "nothing": pa.nulls(2),
+                "day": pa.array([0, 1], pa.date32()),
+                "kind": pa.array(["a", None]).dictionary_encode(),
+            }
+        )
+        pa.parquet.write_table(table, tmp_path / "x.parquet")
+        with open_features(tmp_path / "x.parquet", keep=["day", "kind"]) as features:
+            np.testing.assert_array_equal(features.array(), [[1.5, 1, 1, np.nan], [2.5, np.nan, 2, np.nan]])
+            assert features.kept["day"].tolist() == ["1970-01-01", "1970-01-02"]
+            assert features.kept["kind"].tolist() == ["a", ""]
+
+    def test_narrow_numbers_stay_narrow(self, tmp_path: Path) -> None:
+        pd.DataFrame({"a": np.ones(2, "f4"), "b": np.ones(2, "f4")}).to_parquet(tmp_path / "x.parquet")
+        with open_features(tmp_path / "x.parquet") as features:
+            assert features.dtype == np.float32
+
+    @pytest.mark.parametrize("name", ["name", "label", "path"])
+    def test_lists_are_no_names_labels_or_paths(self, name: str, tmp_path: Path) -> None:
+        lists = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 3.0, 4.0]), 2)
+        pa.parquet.write_table(pa.table({"a": [1.0, 2.0], name: lists}), tmp_path / "x.parquet")
+        with pytest.raises(FileContentError, match=f"column '{name}' holds lists"):
+            open_features(tmp_path / "x.parquet")
+
+    @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 3), pa.large_list(pa.float32())])
+    def test_a_column_of_lists_is_the_matrix(self, tmp_path: Path, kind: Any) -> None:
+        vectors = pa.array([[1, 2, 3], [4, 5, 6]], kind)
+        pa.parquet.write_table(pa.table({"text": ["x", "y"], "n": [1, 2], "v": vectors}), tmp_path / "x.parquet")
+        with open_features(tmp_path / "x.parquet", keep=["text"]) as features:
+            assert features.array().tolist() == [[1, 2, 3], [4, 5, 6]]
+            assert features.columns is None
+
+    @pytest.mark.parametrize("vectors", [[[1.0], [1.0, 2.0]], [[1.0], None]])
+    def test_lists_of_different_lengths(self, tmp_path: Path, vectors: Any) -> None:
+        pa.parquet.write_table(pa.table({"v": vectors}), tmp_path / "x.parquet")
+        with pytest.raises(FileContentError, match="lists in column 'v' differ in length"):
+            open_features(tmp_path / "x.parquet")
+
+    def test_what_is_neither_number_nor_text(self, tmp_path: Path) -> None:
+        pa.parquet.write_table(pa.table({"a": [1], "s": [{"x": 1}]}), tmp_path / "x.parquet")
+        with pytest.raises(FileContentError, match="column 's' holds"):
+            open_features(tmp_path / "x.parquet")
+        with pytest.raises(FileContentError, match=r"'s' .* cannot be kept"):
+            open_features(tmp_path / "x.parquet", keep=["s"])
+        with open_features(tmp_path / "x.parquet", dataset="a") as features:
+            assert features.shape == (1, 1)
+
+    def test_packed_repetitions_cannot_fill_the_memory(self, tmp_path: Path) -> None:
+        pa.parquet.write_table(pa.table({"a": np.zeros(20_000_000, np.int8)}), tmp_path / "x.parquet")
+        pa.parquet.write_table(pa.table({"a": np.zeros(100_000_000, np.int8)}), tmp_path / "y.parquet")
+        with open_features(tmp_path / "x.parquet") as features:
+            assert features.n_samples == 20_000_000
+        with pytest.raises(FileContentError, match="over 250 times the size of the file"):
+            open_features(tmp_path / "y.parquet")
+
+    def test_without_pyarrow_there_is_advice(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        FRAME.to_parquet(tmp_path / "x.parquet")
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(MissingExtraError, match=r"reading .parquet files needs pyarrow.*pip install.*\[tables\]"):
+            open_features(tmp_path / "x.parquet")
