@@ -42,7 +42,7 @@ def settings_of(method: str, options: argparse.Namespace) -> dict[str, Any]:
         "max_epochs": options.epochs,
         "max_iter": options.max_iter or ITERATIONS.get(method),
     }
-    return {"standardize": options.standardize} | {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def compare(features: NDArray[Any], labels: NDArray[Any], options: argparse.Namespace) -> Iterator[list[str]]:
@@ -71,7 +71,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="10 by default")
     parser.add_argument("--max-iter", type=int, help=f"iterations of the solver for a batch; by default {ITERATIONS}")
     options = parser.parse_args()
-    rows = compare(*read_labelled(options.features), options)
+    features, labels = read_labelled(options.features)
+    if options.standardize:
+        features = (features - features.mean(axis=0)) / features.std()
+    rows = compare(features, labels, options)
     print_table(["method", "ACC", "NMI", "ARI", "seconds"], rows)
 
 

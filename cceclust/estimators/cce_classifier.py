@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cceclust.errors import InputError
 from cceclust.estimators.given_labels import read_labels
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
-from cceclust.io import Model
 from cceclust.fit.heads import GivenLabels
 from cceclust.fit.pipeline import Settings, fit_source
 from cceclust.fit.progress import OnProgress
+from cceclust.io import Model
 from cceclust.validation import as_prior, as_relative_weights, check_count, check_positive, thread_count
 
 __all__ = ["CCEClassifier"]
@@ -29,9 +29,9 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
 
         w · mean H₂(y, σ) over labelled rows + the loss of CCEClusterer over all rows,
 
-    where the second term is left out if every row has a label. For a one-hot y, collision cross-entropy H₂(y, σ) = −ln
-    Σ_k y_k σ_k is Shannon's, so this is the weakly supervised loss of arXiv:2303.07321 (Table 5); for a uniform y it is
-    constant.
+    where the second term is left out if every row has a label that is certain. For a one-hot y, collision cross-entropy
+    H₂(y, σ) = −ln Σ_k y_k σ_k is Shannon's, so this is the weakly supervised loss of arXiv:2303.07321 (Table 5); for a
+    uniform y it is constant.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
         Number of clusters in addition to the labelled classes, for classes without any labelled row.
     self_labeling : bool or "auto", default="auto"
         Whether all rows also get pseudo-labels, as in :class:`cceclust.CCEClusterer`. "auto" does so if any row has no
-        label. False learns from the labelled rows alone.
+        label, or if labels are noisy. False learns from the labels alone.
     label_weight : float, default=0.5
         w: weight of the loss of labelled rows, relative to the self-labeling loss.
     fairness, prior, scale, curved, n_components, max_rows, n_jobs, random_state, verbose
@@ -153,7 +153,9 @@ feature_names_in_
             raise InputError(
                 f"labels of {labels.n_rows} rows for n_samples={n_samples} rows of features; expected one for each row"
             )
-        self_labeling = not labels.is_complete if self.self_labeling == "auto" else bool(self.self_labeling)
+        self_labeling = bool(self.self_labeling)
+        if self.self_labeling == "auto":
+            self_labeling = not labels.is_complete or bool(np.any(self.label_noise))
         labels = labels.with_weight_in_every_class(weights)
         labels = labels.with_noise(self.label_noise).with_extra_clusters(self.n_extra_clusters)
         if self.loss == "cce":

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
-from cceclust.io import Model
 from cceclust.fit.judge import modularity_of_rows
 from cceclust.fit.pipeline import Settings, fit_source
 from cceclust.fit.progress import OnProgress
+from cceclust.io import Model
 from cceclust.validation import as_prior, as_relative_weights, check_count, check_positive, thread_count
 
 __all__ = ["CCEClusterer", "numbers_of_clusters"]

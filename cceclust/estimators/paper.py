@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
 from cceclust.fit.objectives import MutualInformation, Objective, SelfLabeling, softmax
-from cceclust.fit.trainer import Trained, train_head
+from cceclust.fit.trainer import train_head
 from cceclust.pseudo_labels import AlternatingDirectionSolver, EMSolver, OptimalTransportSolver, PGDSolver
 from cceclust.validation import check_count, check_non_negative, check_positive
 
@@ -49,10 +48,6 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
         Rows of a step, about: all batches are nearly equal.
     max_epochs : int, default=10
         Number of passes over the rows.
-    standardize : bool, default=False
-        Centre the features and divide them by their overall standard deviation first. The paper does not say so.
-    n_init : int, default=1
-        Number of random starts, of which the one with the lowest loss is kept.
     random_state : int, RandomState or None
         Seed of the random weights and of the batches.
 
@@ -90,8 +85,6 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
         weight_decay: float = 0.02,
         batch_size: int = 250,
         max_epochs: int = 10,
-        standardize: bool = False,
-        n_init: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -102,8 +95,6 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
-        self.standardize = standardize
-        self.n_init = n_init
         self.random_state = random_state
 
     @abstractmethod
@@ -126,15 +117,19 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
         """
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self._check_parameters(X.shape[0])
-        mean, scale = self._measure(X)
-        rows = X if scale == 1 else (X - mean) / X.dtype.type(scale)
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        trained = [self._train(rows, generator) for _ in range(self.n_init)]
-        best = min(trained, key=lambda each: float(each.loss_curve[-1]))
-        self.coef_ = np.asarray(best.coef / X.dtype.type(scale))
-        self.intercept_ = np.asarray(best.intercept - self.coef_ @ mean)
-        self.loss_curve_ = best.loss_curve
-        self.n_iter_, self.n_clusters_ = len(best.loss_curve), int(self.n_clusters)
+        trained = train_head(
+            X,
+            self.n_clusters,
+            self._objective(self._fairness if self.fairness is None else self.fairness),
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            n_epochs=self.max_epochs,
+            generator=np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        self.coef_, self.intercept_, self.loss_curve_ = trained
+        self.n_iter_, self.n_clusters_ = len(trained.loss_curve), int(self.n_clusters)
         self.labels_ = self._logits(X).argmax(axis=1)
         return self
 
@@ -173,30 +168,8 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
     def _logits(self, X: Any) -> NDArray[Any]:
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
-    def _train(self, rows: Any, generator: np.random.Generator) -> Trained:
-        return train_head(
-            rows,
-            self.n_clusters,
-            self._objective(self._fairness if self.fairness is None else self.fairness),
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            n_epochs=self.max_epochs,
-            generator=generator,
-        )
-
-    def _measure(self, X: Any) -> tuple[NDArray[Any], float]:
-        """Return the mean and the overall deviation by which rows are standardised; 0 and 1 where they are not."""
-        if not self.standardize:
-            return np.zeros(X.shape[1], X.dtype), 1.0
-        if sparse.issparse(X):
-            raise InputError("standardize=True needs dense features, as centring fills in the zeros; set it to False")
-        mean = X.mean(axis=0)
-        return mean, float(np.sqrt(((X - mean) ** 2).mean())) or 1.0
-
     def _check_parameters(self, n_samples: int) -> None:
-        for name in ("n_clusters", "batch_size", "max_epochs", "n_init"):
+        for name in ("n_clusters", "batch_size", "max_epochs"):
             check_count(getattr(self, name), name, least=1)
         check_positive(self.learning_rate, "learning_rate")
         for name in ("momentum", "weight_decay"):
@@ -222,7 +195,7 @@ class CCE(PaperClusterer):
     >>> from sklearn.datasets import make_blobs
     >>> from cceclust.estimators import CCE
     >>> X, y = make_blobs(500, centers=3, random_state=0)
-    >>> model = CCE(3, standardize=True, random_state=0).fit(X)
+    >>> model = CCE(3, random_state=0).fit(X - X.mean())
     >>> bool(model.loss_curve_[-1] < model.loss_curve_[0])
     True
     """

@@ -16,12 +16,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
-from cceclust.io import Model, read_model, write_model
 from cceclust.fit.head import Curves, Head
 from cceclust.fit.pipeline import Fit
 from cceclust.fit.predict import all_logits, probabilities_of
 from cceclust.fit.progress import OnProgress, silent
 from cceclust.fit.source import Source, as_source, computing_dtype
+from cceclust.io import Model, read_model, write_model
 from cceclust.progress import show_phases, showing_progress
 from cceclust.validation import check_count
 

@@ -31,8 +31,8 @@ __all__ = ["Basis", "GivenLabels", "HeadTrainer", "basis_of"]
 CURVED_AXES = 16
 # Axes of less variance than this part of the largest are rounding.
 LEAST_VARIANCE = 1e-8
-# Weight decay; the bias has hardly any.
-DECAY, BIAS_DECAY = 0.01, 1e-6
+# Weight decay; the bias has hardly any. Labels alone need more of it, or wrong ones are learnt by heart.
+DECAY, DECAY_WITH_LABELS_ALONE, BIAS_DECAY = 0.01, 0.3, 1e-6
 # Steps towards a start, then rounds of EM and a step; more of either changed nothing.
 STEPS_TO_START, ROUNDS = 12, 15
 # Few steps towards given labels, which must not be learnt by heart; then more rounds, as what they say has to spread.
@@ -157,7 +157,7 @@ class HeadTrainer:
             self.label_shares = given.weight * labelled / labelled.sum()
             row_weights[given.rows] += self.label_shares
         bound = (features.T @ (features * row_weights[:, None])).astype(np.float64) / 2
-        self.decay = np.full(features.shape[1], DECAY)
+        self.decay = np.full(features.shape[1], DECAY if self_labeling else DECAY_WITH_LABELS_ALONE)
         self.decay[-1] = 0.0
         bound[np.diag_indices_from(bound)] += np.maximum(self.decay, BIAS_DECAY)
         self.factor = cho_factor(bound)
@@ -170,7 +170,8 @@ class HeadTrainer:
 
     def labels(self, head: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the cluster of each point."""
-        return (head.astype(np.float32) @ self.features.T).argmax(axis=0).astype(np.int32)
+        logits = head.astype(np.float32) @ self.features.T
+        return np.asarray(logits.argmax(axis=0), np.int32)
 
     def step(self, head: NDArray[np.float64], residual: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the head after a step, given the weighted differences between targets and predictions."""

@@ -323,7 +323,7 @@ def as_classes(labels: NDArray[np.int32], given: GivenLabels, n_clusters: int) -
     """Number clusters anew so that as many labelled points as possible are in the cluster of their class."""
     table = np.zeros((n_clusters, n_clusters))
     np.add.at(table, labels[given.rows], given.targets)
-    return linear_sum_assignment(-table)[1].astype(np.int32)[labels]
+    return np.asarray(linear_sum_assignment(-table)[1][labels], np.int32)
 
 
 def shares_among_labels(given: GivenLabels) -> NDArray[np.float64]:
