@@ -15,12 +15,11 @@ __all__ = ["Cells", "as_targets", "as_unit_length", "cells_around_centres", "con
 # ``map``, or that of a pool of threads.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
-# Smaller cells follow the data more closely, but products of smaller matrices are slower.
+# Smaller cells follow the data more closely, but products of smaller matrices are slower. Where many equal rows share a
+# cell, it is cut into pieces of eight times this size.
 ROWS_IN_CELL = 128
-# Many equal rows share a cell, which is cut into pieces of this size, so that it needs no more memory than others.
-LARGEST_CELL = 1024
-# Cells are found by some rounds of K-means on this many rows for each; more of either found no more neighbours.
-SAMPLE_IN_CELL, ROUNDS_FOR_CELLS = 16, 3
+# Cells are found by so many rounds of K-means on an eighth of the rows; more of either found no more neighbours.
+ROUNDS_FOR_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def consecutive_cells(n_samples: int) -> Cells:
 def cells_around_centres(rows: NDArray[np.float32], seed: int, run: Map, metric: str) -> Cells:
     """Sort rows by the nearest of some centres, which a few rounds of K-means find on a sample."""
     n_samples, n_centres = len(rows), max(1, len(rows) // ROWS_IN_CELL)
-    sample = rows[np.random.default_rng(seed).permutation(n_samples)[: SAMPLE_IN_CELL * n_centres]]
+    sample = rows[np.random.default_rng(seed).permutation(n_samples)[: n_samples // 8]]
     centres = sample[:n_centres]
     for _ in range(ROUNDS_FOR_CELLS):
         members = (nearest_centres(sample, as_targets(centres, metric), run), np.arange(len(sample)))
@@ -91,7 +90,7 @@ def cells_around_centres(rows: NDArray[np.float32], seed: int, run: Map, metric:
     order = np.argsort(centre_of_row, kind="stable")
     ends = np.cumsum(np.bincount(centre_of_row, minlength=n_centres))
     starts = np.concatenate(
-        [np.arange(start, end, LARGEST_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
+        [np.arange(start, end, 8 * ROWS_IN_CELL) for start, end in zip(np.append(0, ends[:-1]), ends, strict=True)]
     )
     chosen = centres[centre_of_row[order[starts]]]
     return Cells(order, np.append(starts, n_samples), chosen, as_targets(chosen, metric))

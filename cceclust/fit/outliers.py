@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.fit.sample import FAR, Sample
-from cceclust.fit.source import Source
+from cceclust.fit.source import Source, block_slices
 
 __all__ = ["outlier_scores"]
-
-ROWS_AT_ONCE = 4096
 
 
 def outlier_scores(source: Source, sample: Sample, neighbors: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -20,8 +18,7 @@ def outlier_scores(source: Source, sample: Sample, neighbors: NDArray[np.int32])
     """
     points = sample.points
     reach = np.empty(len(points))
-    for start in range(0, len(points), ROWS_AT_ONCE):
-        where = slice(start, start + ROWS_AT_ONCE)
+    for where in block_slices((len(points), neighbors.shape[1] * points.shape[1]), points.dtype):
         away = points[neighbors[where]] - points[where, None]
         reach[where] = np.sqrt(np.einsum("ijk,ijk->ij", away, away)).mean(axis=1)
     usual = reach[neighbors].mean(axis=1)
