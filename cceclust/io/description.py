@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust import choices
+from cceclust.fit.sample import needs_column_scaling
 from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, feature_files, open_features
 from cceclust.io.models import Model, read_model
@@ -103,8 +103,7 @@ def cluster_facts(clusters: Clusters) -> dict[str, Any]:
         "clusters": np.unique(clusters.labels).size,
         "probabilities": None if clusters.probabilities is None else clusters.probabilities.shape,
         **label_facts(clusters.true_labels),
-        "restarts": None if clusters.losses is None else len(clusters.losses),
-        "loss": None if clusters.losses is None else float(np.nanmin(clusters.losses)),
+        "modularity": clusters.diagnostics.get("modularity"),
         "parameters": clusters.parameters,
     }
 
@@ -161,10 +160,11 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
     lowest = np.full(features.n_features, np.inf)
     highest = np.full(features.n_features, -np.inf)
     digests = bytearray()
-    for start, rows in features.blocks():
+    for where, block in features.blocks():
+        rows = block.toarray() if features.is_sparse else block
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any() and first_not_finite is None:
-            first_not_finite = start + int(np.argmax(bad))
+            first_not_finite = where.start + int(np.argmax(bad))
         not_finite += int(bad.sum())
         if not bad.all():
             good = rows[~bad] if bad.any() else rows
@@ -174,13 +174,12 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
             digests += hashlib.blake2b(row, digest_size=8).digest()
     return {
         "shape": features.shape,
-        "dtype": str(features.dtype),
+        "dtype": str(features.matrix.dtype),
         "dataset": features.dataset or None,
         **label_facts(features.labels),
         "paths": features.paths is not None,
         "names": None if features.names is None else f"{features.names[0]} … {features.names[-1]}",
         "columns": None if features.columns is None else listed(features.columns),
-        "neighbors": None if features.neighbors is None else features.neighbors.shape[1],
         "rows_with_nan_or_infinity": not_finite,
         "first_row_with_nan_or_infinity": first_not_finite,
         "constant_columns": int((lowest == highest).sum()),
@@ -192,7 +191,7 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
 
 def widest_column(ranges: NDArray[Any]) -> str | None:
     """Name the column that dominates all distances, if columns seem to be in different units."""
-    if not (np.isfinite(ranges).all() and choices.needs_column_scaling(ranges.astype(np.float64))):
+    if not (np.isfinite(ranges).all() and needs_column_scaling(ranges.astype(np.float64))):
         return None
     times = ranges.max() / np.median(ranges[ranges > 0])
     return f"column {int(ranges.argmax())} spans {times:,.0f} times what the median column does; fit scales columns"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError, InputError, TargetExistsError
 from cceclust.io.atomic import replacing
 from cceclust.io.clusters import Clusters
-from cceclust.io.hdf5 import as_plain_value, open_hdf5
+from cceclust.io.hdf5 import as_plain_value
 from cceclust.io.reading import naming, reading
 
 __all__ = ["check_observations", "write_observations"]
@@ -26,7 +26,7 @@ def check_observations(path: Path, *, force: bool) -> None:
     """Raise unless clusters can be written into this file; call this before long work."""
     if path.suffix.lower() != ".h5ad":
         raise InputError(f"{path} is not an AnnData file (.h5ad), and only those have observations to write to")
-    with reading(path, "an HDF5 file"), open_hdf5(path) as file:
+    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
         if not isinstance(file.get("obs"), h5py.Group):
             raise FileContentError(f"{path} has no group of observations (obs); save it again with a newer AnnData")
         taken = [f"obs/{name}" for name in (LABELS, CONFIDENCE) if name in file["obs"]]
@@ -79,10 +79,7 @@ def n_observations(observations: h5py.Group) -> int:
 
 def column_order(observations: h5py.Group) -> list[str]:
     """Return the order in which AnnData shows the columns."""
-    return [
-        name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
-        for name in np.ravel(observations.attrs.get("column-order", []))
-    ]
+    return [str(as_plain_value(name)) for name in np.ravel(observations.attrs.get("column-order", []))]
 
 
 def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:

@@ -12,16 +12,7 @@ from typing import Any
 from cceclust.errors import FileContentError, InputError
 from cceclust.version import __version__
 
-__all__ = [
-    "FORMAT_VERSION",
-    "as_plain_value",
-    "check_classes",
-    "check_stamp",
-    "from_json",
-    "is_stamped",
-    "stamp",
-    "to_json",
-]
+__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
 
 # The newest version that is read; a file states the oldest that has all it needs.
 FORMAT_VERSION, FIRST_VERSION = 2, 1
@@ -32,35 +23,25 @@ KINDS = {
     "network": "a network that cceclust deep trained",
     "run": "a run of cceclust deep",
 }
-NUMBER = (int, float)
 # Entries that our readers use, with their types; all others are only shown.
-KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "parameters": {"method": str, "n_clusters": int, "classes": list},
-    "diagnostics": {
-        "agreeing_restarts": int,
-        "converged": bool,
-        "n_iter": int,
-        "restart_agreement": NUMBER,
-        "seconds": NUMBER,
-        "warnings": list,
-    },
-    "provenance": {
-        "dataset": str,
-        "features": str,
-        "keep": list,
-        "labels_dataset": str,
-        "names_dataset": str,
-    },
+KNOWN_ENTRIES: dict[str, type | tuple[type, ...]] = {
+    "classes": list,
+    "dataset": str,
+    "features": str,
+    "keep": list,
+    "labels_dataset": str,
+    "method": str,
+    "n_clusters": int,
+    "names_dataset": str,
+    "number_of_clusters": dict,
+    "seconds": (int, float),
+    "warnings": list,
 }
 
 
 def stamp(kind: str, version: int = FIRST_VERSION) -> dict[str, str]:
     """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
-    return {
-        "format": f"cceclust-{kind}",
-        "format_version": str(version),
-        "tool_version": __version__,
-    }
+    return {"format": f"cceclust-{kind}", "format_version": str(version), "tool_version": __version__}
 
 
 def is_stamped(attributes: Mapping[str, Any]) -> bool:
@@ -110,15 +91,13 @@ def as_plain_value(value: Any) -> Any:
 
 def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
     """Parse what :func:`to_json` wrote; a missing text gives an empty mapping."""
-    if text is None:
-        return {}
     try:
-        values = json.loads(text, parse_constant=lambda _: None)
+        values = {} if text is None else json.loads(text, parse_constant=lambda _: None)
     except (TypeError, ValueError, RecursionError) as error:
         raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
         raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
-    for entry, kinds in KNOWN_ENTRIES.get(name, {}).items():
+    for entry, kinds in KNOWN_ENTRIES.items():
         if values.get(entry) is not None and not isinstance(values[entry], kinds):
             came = type(values[entry]).__name__
             raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is a {came}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.label_files import LABEL_HEADERS, label_column, parse
+from cceclust.io.label_files import LABEL_HEADERS, as_labels, label_column
 from cceclust.io.reading import listed
-from cceclust.io.tables import STDIN, as_numbers, open_table
+from cceclust.io.tables import MISSING, STDIN, is_number, open_table
 
 __all__ = ["choose_columns"]
 
 # The empty name is that of a first column of row names, as pandas and R write it; pandas has another one in Parquet.
 NAME_HEADERS = ("", "__index_level_0__", "id", "name", "names", "index")
 PATH_HEADERS = ("path", "paths")
+# A feature of fewer rows may well be in rising order by chance.
+FEWEST_NUMBERED_ROWS = 10
 
 
 def choose_columns(
@@ -47,48 +50,59 @@ def choose_columns(
             if name is not None and name not in table.header:
                 raise FileContentError(f"{shown} has no column {name!r} ({option}); it has {listed(table.header)}")
     free = [name for name in table.header if name not in {labels_dataset, names_dataset, *keep, *(wanted or [])}]
-    names = usual_column(free, NAME_HEADERS) if names_dataset is None else names_dataset
-    labels = usual_column(free, LABEL_HEADERS) if labels_dataset is None else labels_dataset
-    paths = usual_column(free, PATH_HEADERS)
-    aside = {name for name in (names, labels, paths, *keep) if name is not None}
-    columns = table.load(aside)
+    names = label_column(free, NAME_HEADERS) if names_dataset is None else names_dataset
+    labels = label_column(free, LABEL_HEADERS) if labels_dataset is None else labels_dataset
+    paths = label_column(free, PATH_HEADERS)
+    aside = list(dict.fromkeys(name for name in (names, labels, paths, *keep) if name is not None))
+    features = wanted or [name for name in table.header if name not in aside]
+    columns = table.load([*aside, *(name for name in features if name not in aside)], aside)
+    notes = []
+    if wanted is None:
+        features, numbered = split_features(shown, {name: columns[name] for name in features})
+        if numbered and names is None:
+            names, *numbered = numbered
+            columns[names] = table.load([names], [names])[names]
+            notes.append(f"{names} numbers the rows, so it is used as the row id, not as a feature")
+        notes += [
+            f"{name} numbers the rows, so it is not used as a feature; --dataset can choose it" for name in numbered
+        ]
     for name in (names, labels, paths):
         if name is not None and columns[name].ndim != 1:
             raise FileContentError(
                 f"{shown}: column {name!r} holds lists; expected one name, label or path for each row"
             )
-    features = wanted or feature_columns(shown, columns, aside)
-    matrix = as_matrix(shown, {name: columns[name] for name in features})
     return {
-        "matrix": matrix,
+        "matrix": as_matrix(shown, {name: columns[name] for name in features}, has_names=names is not None),
         "names": None if names is None else columns[names].astype(str),
         "labels": None if labels is None else as_labels(columns[labels]),
         "paths": None if paths is None else columns[paths].astype(str),
         "kept": {name: as_written(shown, name, columns[name]) for name in keep},
         "columns": features if columns[features[0]].ndim == 1 else None,
+        "notes": notes,
     }
 
 
-def usual_column(header: Sequence[str], usual: Sequence[str]) -> str | None:
-    """Return the column that has the first of these names, if there is one."""
-    place = label_column(header, usual)
-    return None if place is None else header[place]
-
-
-def feature_columns(path: Path, columns: Mapping[str, NDArray[Any]], aside: set[str]) -> list[str]:
-    """Return the columns that have no other use; only the one that holds lists, if there is one."""
-    rest = [name for name in columns if name not in aside]
-    lists = [name for name in rest if columns[name].ndim == 2]
+def split_features(path: Path, columns: Mapping[str, NDArray[Any]]) -> tuple[list[str], list[str]]:
+    """Return the columns that are features, only the one of lists if there is one, and those that number the rows."""
+    if not columns:
+        raise FileContentError(f"{path} has no column of features: all its columns have another use")
+    lists = [name for name, column in columns.items() if column.ndim == 2]
     if len(lists) > 1:
         raise FileContentError(f"{path} has several columns of lists; choose one with --dataset: {listed(lists)}")
-    if not rest:
-        raise FileContentError(f"{path} has no column of features; it has {listed(columns)}")
-    return lists or rest
+    if lists:
+        return lists, []
+    numbered = [
+        name
+        for name, column in columns.items()
+        if column.dtype.kind in "iu" and len(column) >= FEWEST_NUMBERED_ROWS and (column[1:] > column[:-1]).all()
+    ]
+    features = [name for name in columns if name not in numbered]
+    return (features, numbered) if features else (list(columns), [])
 
 
-def as_matrix(path: Path, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def as_matrix(path: Path, columns: Mapping[str, NDArray[Any]], *, has_names: bool) -> NDArray[Any]:
     """Put columns of numbers side by side, or return the one that is a matrix already."""
-    refuse_words(path, columns)
+    refuse_words(path, columns, has_names=has_names)
     first = next(iter(columns.values()))
     if len(columns) == 1 and first.ndim == 2:
         return first
@@ -102,26 +116,27 @@ def as_matrix(path: Path, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     return matrix
 
 
-def refuse_words(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if features are no numbers, and say what else a column can be."""
+def refuse_words(path: Path, columns: Mapping[str, NDArray[Any]], *, has_names: bool) -> None:
+    """Raise if features are no numbers, and say which options make something else of such columns."""
     words = [name for name, column in columns.items() if column.dtype.kind not in "fiub"]
     if not words:
         return
-    cells = columns[words[0]]
-    text = None
-    if cells.dtype.kind == "U":
-        text = next((cell[:30] for cell in cells.tolist() if as_numbers([cell]) is None), None)
-    came = "values that are no numbers" if text is None else f"text, such as {text!r}"
+    for name in words:
+        cells = columns[name].tolist() if columns[name].dtype.kind == "U" else []
+        bad = [row for row, cell in enumerate(cells) if cell not in MISSING and not is_number(cell)]
+        if len(bad) < len(cells) / 2:
+            raise FileContentError(
+                f"{path}: column {name!r} holds {cells[bad[0]][:30]!r} in row {bad[0]} (the first row is 0); make it a "
+                f"number, or leave the column out with --keep {shlex.quote(name)}"
+            )
+    ids = [name for name in words if columns[name].dtype.kind == "U" and len(set(columns[name])) == len(columns[name])]
+    identity = ids[0] if ids and not has_names else None
+    options = [f"{'--id' if name == identity else '--keep'} {shlex.quote(name)}" for name in words]
     which = f"column {words[0]!r} holds" if len(words) == 1 else f"columns {listed(map(repr, words))} hold"
     raise FileContentError(
-        f"{path}: {which} {came}; features are numbers: give row names with --id, labels with --labels-dataset, and "
-        "other columns that are no features with --keep"
+        f"{path}: {which} text, and features are numbers; leave {'it' if len(words) == 1 else 'them'} out with "
+        f"{' '.join(options)}, or choose the features with --dataset"
     )
-
-
-def as_labels(column: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers, −1 where one is missing, or text."""
-    return column if column.dtype.kind in "iub" else parse(column.astype(str).tolist())
 
 
 def as_written(path: Path, name: str, column: NDArray[Any]) -> NDArray[Any]:

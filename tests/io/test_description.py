@@ -7,7 +7,7 @@ from safetensors.numpy import save_file
 from cceclust.errors import FileContentError, FileError
 from cceclust.io import Clusters, Model, write_clusters, write_features, write_model
 from cceclust.io.description import describe
-from cceclust.training.head import Curves
+from cceclust.fit.head import Curves
 
 
 def test_features(small_features: Path) -> None:

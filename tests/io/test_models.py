@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.io import Model, read_model, write_features, write_model
 from cceclust.io.provenance import stamp
-from cceclust.training.head import Curves
+from cceclust.fit.head import Curves
 
 MODEL = Model(
     np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -11,7 +11,7 @@ import pytest
 
 from cceclust.errors import InputError, MissingExtraError, TargetExistsError
 from cceclust.io import Model, write_onnx
-from cceclust.training.head import Curves
+from cceclust.fit.head import Curves
 
 GENERATOR = np.random.default_rng(0)
 ROWS = GENERATOR.normal(size=(500, 7))
