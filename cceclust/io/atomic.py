@@ -17,29 +17,12 @@ __all__ = ["check_targets", "refuse_inputs", "refuse_to_overwrite", "replacing"]
 
 
 def check_targets(targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False) -> None:
-    """Raise unless all targets can be written; call this before long work, so that it fails early.
-
-    Parameters
-    ----------
-    targets : sequence of str or Path
-        The files to write.
-    inputs : iterable of str or Path
-        The files that are read; none of them may be a target, under any name.
-    force : bool
-        Allow targets that exist.
-
-    Examples
-    --------
-    >>> from cceclust.io.atomic import check_targets
-    >>> check_targets(["sample_data/digits.h5"], inputs=["sample_data/../sample_data/digits.h5"], force=True)
-    Traceback (most recent call last):
-    cceclust.errors.InputError: sample_data/digits.h5 is one of the files to read; name another to write
-    """
+    """Raise unless all targets can be written and none is an input; call this before long work, to fail early."""
     paths = [Path(target) for target in targets]
-    for number, target in enumerate(paths):
+    for target in paths:
         refuse_to_overwrite(target, force=force)
-        if target.resolve() in [other.resolve() for other in paths[:number]]:
-            raise InputError(f"{target} would be written twice; name two files")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError(f"{', '.join(map(str, paths))}: a file would be written twice; name different files")
     refuse_inputs(paths, inputs)
 
 
@@ -70,26 +53,6 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is complete and on the disk.
 
     Parts that a killed writer of the same target left behind are removed. Of two writers at once, the later one wins.
-
-    Parameters
-    ----------
-    target : str or Path
-        The file to write.
-    force : bool
-        Replace ``target`` if it exists.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from cceclust.io.atomic import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "numbers.txt")
-    ...     with replacing(target) as part:
-    ...         _ = part.write_text("1 2 3")
-    ...         there_before = target.exists()
-    ...     there_before, target.read_text()
-    (False, '1 2 3')
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
@@ -126,13 +89,14 @@ def this_machine() -> str:
 
 def is_running(process: int) -> bool:
     """Tell whether a process of this number exists."""
+    if os.name == "nt":
+        # There, os.kill would end it.
+        return True
     try:
-        # On Windows, this call would end the process.
-        if os.name != "nt":
-            os.kill(process, 0)
-    except ProcessLookupError:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
         return False
-    except OSError:
+    except PermissionError:
         pass
     return True
 

@@ -24,7 +24,7 @@ from cceclust.io.provenance import check_classes, check_stamp, from_json, stamp,
 from cceclust.io.reading import by_ending
 from cceclust.io.stored import load_array, stored_file
 from cceclust.io.tables import write_parquet
-from cceclust.text import as_cell, without_folders
+from cceclust.text import as_cell
 
 __all__ = ["STDOUT", "Clusters", "clusters_writer", "read_clusters", "write_clusters"]
 
@@ -32,10 +32,11 @@ __all__ = ["STDOUT", "Clusters", "clusters_writer", "read_clusters", "write_clus
 STDOUT = Path("-")
 KEPT = "kept/"
 # The arrays of a file, with the number of their dimensions and the kinds of types that they may have.
+ANY = "iubfU"
 ARRAYS = {
-    "labels": (1, "iu"),
+    "labels": (1, "iuU"),
     "probabilities": (2, "f"),
-    "true_labels": (1, "iubfU"),
+    "true_labels": (1, ANY),
     "paths": (1, "U"),
     "names": (1, "U"),
     "outlier_scores": (1, "f"),
@@ -100,9 +101,9 @@ class Clusters:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that there are by name, those of kept columns after a slash."""
+        """The arrays that there are, under the names of their datasets: slashes would make groups."""
         own = {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
-        return own | {KEPT + name: column for name, column in self.kept.items()}
+        return own | {KEPT + name.replace("%", "%25").replace("/", "%2F"): self.kept[name] for name in self.kept}
 
     @property
     def named_labels(self) -> NDArray[Any]:
@@ -142,13 +143,11 @@ def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False)
     # The running time is not part of the result: equal fits make equal files.
     diagnostics = {name: value for name, value in clusters.diagnostics.items() if name != "seconds"}
     clusters = replace(clusters, diagnostics=diagnostics)
-    clusters = replace(clusters, **{name: without_folders(getattr(clusters, name)) for name in MAPPINGS})
     if Path(path) == STDOUT:
-        write_lines(sys.stdout, clusters)
-        sys.stdout.flush()
-        return
-    with replacing(path, force=force) as part:
-        write(part, clusters)
+        write_csv(STDOUT, clusters)
+    else:
+        with replacing(path, force=force) as part:
+            write(part, clusters)
 
 
 def clusters_writer(path: str | Path) -> Callable[[Path, Clusters], None]:
@@ -160,16 +159,15 @@ def check_numbers(clusters: Clusters) -> None:
     """Raise InputError unless shapes, types and ranges follow the contract."""
     labels, probabilities = clusters.labels, clusters.probabilities
     for name, values in clusters.arrays.items():
-        n_axes, kinds = ARRAYS.get(name, (1, "iubfU"))
-        if values.ndim != n_axes or values.dtype.kind not in kinds + ("U" if name == "labels" else ""):
-            raise InputError(f"{name} are {values.dtype} of shape {values.shape}; expected {n_axes}-D {WORDS[kinds]}")
+        n_axes, kinds = ARRAYS.get(name, (1, ANY))
+        if values.ndim != n_axes or values.dtype.kind not in kinds:
+            raise InputError(f"{name} are {values.dtype} of shape {values.shape}; expected another type or shape")
     if not len(labels):
         raise InputError("there are no labels; expected at least one row")
+    expected = "0 or more" if probabilities is None else f"0 to {probabilities.shape[1] - 1}"
     n_clusters = np.inf if probabilities is None else probabilities.shape[1]
     if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() < n_clusters:
-        raise InputError(
-            f"labels go from {labels.min()} to {labels.max()}; expected 0 to {n_clusters - 1}, −1 for none"
-        )
+        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected {expected}, or −1 for no cluster")
     if probabilities is not None:
         # Written so that NaN fails as well.
         if not (probabilities.min() >= 0 and abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max() <= 0.01):
@@ -186,24 +184,15 @@ def write_everything(path: Path, clusters: Clusters) -> None:
     attributes = {**stamp("clusters"), **{name: to_json(getattr(clusters, name)) for name in MAPPINGS}}
     if clusters.model_id is not None:
         attributes["model_id"] = clusters.model_id
-    write_hdf5(path, {as_one_part(name): values for name, values in clusters.arrays.items()}, attributes)
-
-
-def as_one_part(name: str) -> str:
-    """Return the name of an array as that of a dataset: slashes in that of a kept column would make groups of it."""
-    folder, name = (KEPT, name.removeprefix(KEPT)) if name.startswith(KEPT) else ("", name)
-    escaped = name.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
-    return folder + {"": "%", ".": "%2E"}.get(escaped, escaped)
-
-
-def from_one_part(name: str) -> str:
-    """Undo :func:`as_one_part` for a kept column."""
-    name = name.removeprefix(KEPT)
-    return "" if name == "%" else unquote(name)
+    write_hdf5(path, clusters.arrays, attributes)
 
 
 def write_csv(path: Path, clusters: Clusters) -> None:
     """Write a line for each row, for spreadsheets."""
+    if path == STDOUT:
+        write_lines(sys.stdout, clusters)
+        sys.stdout.flush()
+        return
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         write_lines(file, clusters)
 
@@ -243,7 +232,6 @@ def write_npy(path: Path, clusters: Clusters) -> None:
     path.write_bytes(buffer.getvalue())
 
 
-WORDS = {"iu": "whole numbers", "f": "floating-point numbers", "U": "text", "iubfU": "numbers or text"}
 WRITERS: dict[str, Callable[[Path, Clusters], None]] = {
     ".h5": write_everything,
     ".hdf5": write_everything,
@@ -254,17 +242,7 @@ WRITERS: dict[str, Callable[[Path, Clusters], None]] = {
 
 
 def read_clusters(path: str | Path) -> Clusters:
-    """Read a cluster file that :func:`write_clusters` wrote as ``.h5``.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Clusters
-    """
+    """Read a cluster file that :func:`write_clusters` wrote as ``.h5``."""
     path = Path(path)
     with stored_file(path) as file:
         check_stamp(file.attributes, "clusters", path)
@@ -273,7 +251,7 @@ def read_clusters(path: str | Path) -> Clusters:
         found: dict[str, Any] = {name: load_array(path, file.arrays, name) for name in names}
     if "labels" not in found or found["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
-    found["kept"] = {from_one_part(name): found.pop(name) for name in names if name.startswith(KEPT)}
+    found["kept"] = {unquote(name.removeprefix(KEPT)): found.pop(name) for name in names if name.startswith(KEPT)}
     found.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
     model_id = file.attributes.get("model_id")
     try:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,16 @@ from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "existing_files", "feature_files", "open_features", "write_features"]
+__all__ = ["FeatureFile", "check_features_name", "existing_files", "open_features", "write_features"]
 
 # Rows here and there are read in runs of about this size.
 RUN_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
 
 
-@dataclass(repr=False, eq=False)
+@dataclass(eq=False)
 class FeatureFile:
-    """A matrix of features in a file, read in parts of any size; a source for :func:`cceclust.fit.pipeline.fit_source`.
+    """A matrix of features in a file, read in parts of any size, with what the file knows of its rows.
 
     Made by :func:`open_features`. Use it in a ``with`` statement, or call ``close()``.
 
@@ -49,12 +48,8 @@ class FeatureFile:
         The name of the matrix inside the file; empty for ``.npy``, which holds only one.
     matrix : object
         What has the shape and the type of the stored numbers, and gives runs of rows.
-    labels : ndarray of shape (n_samples,) or None
-        True labels, integers or strings, if the file has them.
-    paths : ndarray of shape (n_samples,) or None
-        The source of each row, if the file has it.
-    names : ndarray of shape (n_samples,) or None
-        The name of each row, if the file has one.
+    labels, paths, names : ndarray of shape (n_samples,) or None
+        True labels (integers or strings), the source and the name of each row, if the file has them.
     kept : dict of str to ndarray of shape (n_samples,)
         Other columns of the file that are to be kept with the clusters.
     columns : list of str or None
@@ -89,7 +84,9 @@ class FeatureFile:
             raise FileContentError(f"{where} is empty: its shape is {shape}")
         for name, column in {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}.items():
             if column is not None and column.shape != shape[:1]:
-                raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected {shape[:1]}")
+                raise FileContentError(
+                    f"{self.path}: {name} have shape {column.shape}; expected one for each row: {shape[:1]}"
+                )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -130,18 +127,10 @@ class FeatureFile:
         chunks = getattr(self.matrix, "chunks", None)
         return min(int(chunks[0]), self.n_samples) if chunks else 1
 
-    def __len__(self) -> int:
-        return self.n_samples
-
-    def __repr__(self) -> str:
-        return f"<FeatureFile {str(self.path)!r} {self.shape} {self.dtype}>"
-
     def __enter__(self) -> FeatureFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def array(self) -> Any:
@@ -161,8 +150,8 @@ class FeatureFile:
 
     def take(self, rows: NDArray[np.intp]) -> Any:
         """Return the rows with these ascending numbers, as an array or a CSR matrix."""
-        if len(rows) == self.n_samples:
-            return self.array()
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+            return self.run(int(rows[0]), int(rows[-1]) + 1)
         if self.is_sparse or type(self.matrix) is np.ndarray:
             whole = self.array() if isinstance(self.matrix, StackedRows) else self.matrix
             return whole[rows].astype(self.dtype, copy=False)
@@ -171,7 +160,7 @@ class FeatureFile:
         run_rows = self.chunk_rows * max(1, RUN_BYTES // (self.chunk_rows * row_bytes))
         result = np.empty((len(rows), self.n_features), self.dtype)
         runs, begins = np.unique(rows // run_rows, return_index=True)
-        for start, begin, end in zip(runs * run_rows, begins, [*begins[1:], len(rows)], strict=True):
+        for start, begin, end in zip(runs * run_rows, begins, [*begins, len(rows)][1:], strict=True):
             stop = min(start + run_rows, self.n_samples)
             result[begin:end] = self.run(int(start), int(stop))[rows[begin:end] - start]
         return result
@@ -237,7 +226,7 @@ def open_features(
     ...     digits.shape, digits.read([0, 5]).shape
     ((1797, 64), (2, 64))
     """
-    files = feature_files(path)
+    files = existing_files(path)
     roles = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": list(dict.fromkeys(keep))}
     with ExitStack() as stack:
         parts = [stack.enter_context(open_one(file, dataset=dataset, **roles)) for file in files]
@@ -250,15 +239,10 @@ def open_features(
     return features
 
 
-def feature_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that a path, a folder, a pattern or several of them stand for, in the order of their rows."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
-    return files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
-
-
 def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files of features, after a check that they are there."""
-    files = feature_files(path)
+    """Return the files that a path, a folder, a pattern or several of them stand for, after a check of each."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
+    files = files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
     for file in files:
         if file != STDIN:
             refuse_what_is_no_file(file)
@@ -278,23 +262,26 @@ def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
         names=stacked_columns([part.names for part in parts]),
         kept={name: column for name, column in kept.items() if column is not None},
         columns=first.columns,
-        attributes={
-            name: value
-            for name, value in first.attributes.items()
-            if all(part.attributes.get(name) == value for part in parts)
-        },
+        attributes=dict(
+            item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
+        ),
         notes=first.notes,
     )
 
 
+def all_state(parts: Sequence[FeatureFile], name: str, value: Any) -> bool:
+    """Tell whether all files have an attribute with the same value."""
+    return all(part.attributes.get(name) == value for part in parts)
+
+
 def open_one(path: Path, **roles: Any) -> FeatureFile:
     """Open one file of features."""
-    if path == STDIN or path.suffix.lower() in TABLE_FILES:
-        shown = Path("stdin") if path == STDIN else path
-        return FeatureFile(shown, roles["dataset"] or "", **choose_columns(path, **roles))
     refuse_names_in_npy(path, roles["dataset"], roles["labels_dataset"], roles["names_dataset"], *roles["keep"])
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
+        if path == STDIN or path.suffix.lower() in TABLE_FILES:
+            shown = Path("stdin") if path == STDIN else path
+            return FeatureFile(shown, roles["dataset"] or "", **choose_columns(shown, file.arrays, **roles))
         if is_stamped(file.attributes):
             check_stamp(file.attributes, "features", path)
             if not file.attributes.get("complete", True):
@@ -318,27 +305,24 @@ def choose_arrays(
     """Choose features, labels, paths and names among the arrays of a file."""
     stored = file.arrays
     name = choose_matrix(path, stored, dataset)
-    if stored[name].kind not in ("numbers", "sparse"):
-        where = f"{path}: dataset {name!r}" if name else str(path)
-        raise FileContentError(f"{where} holds {stored[name].type_name}; expected numbers in a matrix")
 
-    def column(wanted: str | None, default: str = "", purpose: str = "to keep") -> NDArray[Any] | None:
+    def column(wanted: str | None, purpose: str, default: str = "") -> NDArray[Any] | None:
         if wanted is not None and wanted.strip("/") not in stored:
             raise FileContentError(f"{path} has no dataset {wanted!r} {purpose}; it has {contents(stored)}")
         return load_column(path, stored, (wanted or default).strip("/"))
 
     # Other matrices of an AnnData file, as those of its variables, have other rows than its index.
-    is_index = OBSERVATIONS in stored and stored[OBSERVATIONS].shape == stored[name].shape[:1]
-    usual_names = OBSERVATIONS if is_index and "names" not in stored else "names"
-    names = column(names_dataset, usual_names, "for row names")
+    has_index = OBSERVATIONS in stored and stored[OBSERVATIONS].shape == stored[name].shape[:1]
+    usual_names = OBSERVATIONS if has_index and "names" not in stored else "names"
+    names = column(names_dataset, "for row names", usual_names)
     return FeatureFile(
         path,
         name,
         stored[name].load(),
-        labels=column(labels_dataset, "labels", "for labels"),
+        labels=column(labels_dataset, "for labels", "labels"),
         paths=load_column(path, stored, "paths"),
         names=None if names is None else names.astype(str),
-        kept={wanted: np.asarray(column(wanted)) for wanted in keep},
+        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in keep},
         attributes=file.attributes,
     )
 
@@ -402,7 +386,7 @@ def write_features(
     for name, column in columns.items():
         if column.shape != matrix.shape[:1]:
             raise InputError(f"{name} have shape {column.shape}; expected one for each row: {matrix.shape[:1]}")
-    if skipped is not None and len(np.asarray(skipped)):
+    if skipped is not None and np.size(skipped):
         columns["skipped"] = np.asarray(skipped)
     stated = {**(attributes or {}), **stamp("features"), "complete": True}
     with replacing(path, force=force) as part:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
+from cceclust.io.array_files import checked_csr
 from cceclust.io.arrays import StoredArray, StoredFile
-from cceclust.io.numpy_files import as_csr
 
 __all__ = ["OBSERVATIONS", "as_plain_value", "open_hdf5", "write_hdf5"]
 
@@ -34,7 +34,7 @@ def open_hdf5(path: Path) -> StoredFile:
         stored: dict[str, StoredArray] = {}
         # This does not follow links to other places, nor to other files.
         file.visititems(lambda name, item: add_item(stored, name, item))
-        if is_own(file, "obs", h5py.Group):
+        if isinstance(file.get("obs", getlink=True), h5py.HardLink):
             # A column of any name can be the index of AnnData's observations; its group says which.
             index = f"obs/{as_plain_value(file['obs'].attrs.get('_index', 'index'))}"
             if index in stored:
@@ -48,25 +48,28 @@ def open_hdf5(path: Path) -> StoredFile:
 
 def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5py.Group) -> None:
     """Describe a dataset, or a group of AnnData's that stands for a column or a sparse matrix."""
-    if isinstance(item, h5py.Dataset):
-        if item.external or item.is_virtual:
-            stored[name] = StoredArray(item.shape or (), "other", "values in other files", lambda: item)
-        elif h5py.check_string_dtype(item.dtype) is not None:
-            stored[name] = StoredArray(item.shape or (), "text", "text", partial(read_dataset, item))
-        else:
-            stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item)
-    elif all(is_own(item, part, h5py.Dataset) for part in ("codes", "categories")):
-        stored[name] = StoredArray(item["codes"].shape, "text", "text", partial(read_categories, item))
-    elif all(is_own(item, part, h5py.Dataset) for part in SPARSE_PARTS):
-        stored[name] = sparse_group(item)
+    if isinstance(item, h5py.Group):
+        if has_datasets(item, "codes", "categories"):
+            stored[name] = StoredArray(item["codes"].shape, "text", "text", partial(read_categories, item))
+        elif has_datasets(item, *SPARSE_PARTS):
+            stored[name] = sparse_group(item)
+    elif not is_own(item):
+        stored[name] = StoredArray(item.shape or (), "other", "values in other files", lambda: item)
+    elif h5py.check_string_dtype(item.dtype) is not None:
+        stored[name] = StoredArray(item.shape or (), "text", "text", partial(read_dataset, item))
+    else:
+        stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item)
 
 
-def is_own(group: h5py.Group, name: str, kind: type) -> bool:
-    """Tell whether a group has an item of this name and kind in the same file, with its values in it."""
-    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-        return False
-    item = group[name]
-    return isinstance(item, kind) and not (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual))
+def is_own(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset has its values in the same file, and not in others that nobody asked us to read."""
+    return not (dataset.external or dataset.is_virtual)
+
+
+def has_datasets(group: h5py.Group, *names: str) -> bool:
+    """Tell whether a group has its own datasets of these names, not links to other files."""
+    are_there = all(isinstance(group.get(name, getlink=True), h5py.HardLink) for name in names)
+    return are_there and all(isinstance(group[name], h5py.Dataset) and is_own(group[name]) for name in names)
 
 
 def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
@@ -88,13 +91,15 @@ def sparse_group(group: h5py.Group) -> StoredArray:
     # AnnData before version 0.7 used other names.
     kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format"))).removesuffix("_matrix")
     shape = tuple(int(length) for length in attributes.get("shape", attributes.get("h5sparse_shape", ())))
-    if kind not in ("csr", "csc"):
-        return StoredArray(shape, "other", f"a sparse matrix of type {kind!r}", lambda: group)
 
     def load() -> Any:
-        return as_csr(group.name.strip("/"), kind, shape, *(read_dataset(group[part]) for part in SPARSE_PARTS))
+        from scipy import sparse
 
-    return StoredArray(shape, "sparse", f"a sparse matrix of {group['data'].dtype}", load)
+        parts = tuple(read_dataset(group[part]) for part in SPARSE_PARTS)
+        return checked_csr((sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape))
+
+    is_known = kind in ("csr", "csc")
+    return StoredArray(shape, "sparse" if is_known else "other", f"a sparse matrix ({kind})", load)
 
 
 def as_plain_value(value: Any) -> Any:
@@ -104,7 +109,7 @@ def as_plain_value(value: Any) -> Any:
     if isinstance(value, list):
         return [as_plain_value(item) for item in value]
     if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
+        return value.decode("utf-8", "replace")
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
@@ -113,9 +118,12 @@ def write_hdf5(
 ) -> None:
     """Write arrays of numbers or text, matrices in chunks of whole rows."""
     columns = {name: np.asarray(values) for name, values in arrays.items()}
-    if not compress:
+    n_bytes = 0 if compress else sum(values.nbytes for values in columns.values() if values.dtype.kind != "U")
+    with path.open("wb") as file:
         # HDF5 cannot stop cleanly on a full disk: have the system set the space aside before.
-        reserve(path, sum(values.nbytes for values in columns.values() if values.dtype.kind != "U"))
+        if n_bytes and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+    packed: dict[str, Any] = {"compression": "gzip", "compression_opts": 9, "shuffle": True} if compress else {}
     with h5py.File(path, "w") as file:
         for name, values in columns.items():
             if values.dtype.kind == "U":
@@ -123,17 +131,9 @@ def write_hdf5(
                 file.create_dataset(name, data=encoded.astype(object), dtype=h5py.string_dtype())
             elif values.dtype.kind not in "fiub":
                 raise InputError(f"{name} are of type {values.dtype}; expected numbers or text")
-            elif values.ndim == 2:
+            elif values.ndim == 2 and len(values):
                 rows = min(len(values), max(1, CHUNK_BYTES // (values.shape[1] * values.itemsize)))
-                packed: dict[str, Any] = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-                file.create_dataset(name, data=values, chunks=(rows, values.shape[1]), **(packed if compress else {}))
+                file.create_dataset(name, data=values, chunks=(rows, values.shape[1]), **packed)
             else:
                 file.create_dataset(name, data=values)
         file.attrs.update(attributes)
-
-
-def reserve(path: Path, n_bytes: int) -> None:
-    """Raise OSError unless there is room for a file of this size."""
-    with path.open("wb") as file:
-        if n_bytes and hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, n_bytes)

@@ -21,7 +21,6 @@ from cceclust.io.atomic import replacing
 from cceclust.io.provenance import check_classes, check_stamp, from_json, stamp, to_json
 from cceclust.io.reading import by_ending
 from cceclust.io.stored import load_array, stored_file
-from cceclust.text import without_folders
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
@@ -88,22 +87,18 @@ class Model:
     def id(self) -> str:
         """A digest of the weights, which is also stored with the clusters that the model makes."""
         digest = hashlib.sha256()
-        for array in (self.coef, self.intercept, *self._curve_tensors.values()):
-            digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        for name, array in self.tensors.items():
+            if name != "cluster_centers":
+                digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:32]
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, without those that are not there."""
-        arrays = {name: getattr(self, name) for name in ("coef", "intercept", "cluster_centers")}
-        return {name: array for name, array in arrays.items() if array is not None} | self._curve_tensors
-
-    @property
-    def _curve_tensors(self) -> dict[str, NDArray[Any]]:
-        if self.curves is None:
-            return {}
-        parts = self.curves.axes, self.curves.offsets, self.curves.weights
-        return dict(zip(CURVE_TENSORS, parts, strict=True))
+        tensors = {"coef": self.coef, "intercept": self.intercept}
+        if self.curves is not None:
+            tensors |= zip(CURVE_TENSORS, (self.curves.axes, self.curves.offsets, self.curves.weights), strict=True)
+        return tensors if self.cluster_centers is None else {**tensors, "cluster_centers": self.cluster_centers}
 
     @property
     def head(self) -> Head:
@@ -111,7 +106,7 @@ class Model:
         return Head(self.coef, self.intercept, self.curves)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the cluster of each row, or its class if clusters have names.
+        """Return the cluster of each row of features, or its class if clusters have names.
 
         Parameters
         ----------
@@ -127,38 +122,25 @@ class Model:
         return labels if classes is None else np.array(classes)[labels]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features from the same source as those of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Rows sum to 1.
-        """
+        """Return the probability of each cluster for each row of features, of shape (n_samples, n_clusters)."""
         from cceclust.fit.predict import probabilities_of
 
         return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
-        """Check the rows and return their logits."""
-        # Loading takes longer than reading a model, which may be all that is wanted.
+        # Loading these takes longer than reading a model, which may be all that is wanted.
         from cceclust.fit.predict import all_logits
         from cceclust.fit.source import as_source
 
         try:
             # Lists hold Python floats, so float64, as for scikit-learn.
-            matrix = X if hasattr(X, "tocsr") else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
+            matrix = X if hasattr(X, "dtype") else np.asarray(X, np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"expected rows of numbers; {error}") from None
-        if matrix.ndim != 2 or matrix.shape[1] != self.coef.shape[1]:
-            raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
-        if matrix.dtype.kind not in "fiub":
-            raise InputError(f"X is of type {matrix.dtype}; expected numbers")
-        logits = all_logits(self.head, as_source(matrix))
+        source = as_source(matrix)
+        if source.shape[1] != self.coef.shape[1]:
+            raise InputError(f"X has shape {source.shape}; expected (n_samples, {self.coef.shape[1]})")
+        logits = all_logits(self.head, source)
         bad = ~np.isfinite(logits).all(axis=1)
         if bad.any():
             raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")
@@ -202,8 +184,8 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     metadata = {
         **(stamp("model") if model.curves is None else stamp("model", CURVED_VERSION)),
         "model_id": model.id,
-        "parameters": to_json(without_folders(model.parameters)),
-        "provenance": to_json(without_folders(model.provenance)),
+        "parameters": to_json(model.parameters),
+        "provenance": to_json(model.provenance),
     }
     with replacing(path, force=force) as part:
         part.write_bytes(in_fixed_order(save(tensors, metadata)))
@@ -224,7 +206,7 @@ def check_model_name(path: str | Path) -> None:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a model file that :func:`write_model` wrote.
+    """Read a model file that :func:`write_model` wrote; the model has ``predict`` and ``predict_proba``.
 
     Parameters
     ----------
@@ -234,7 +216,6 @@ def read_model(path: str | Path) -> Model:
     Returns
     -------
     Model
-        It has `predict` and `predict_proba`.
     """
     path = Path(path)
     with stored_file(path) as file:

@@ -37,16 +37,8 @@ def check_observations(path: Path, *, force: bool) -> None:
 def write_observations(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
     """Write clusters into an AnnData file as ``obs/cce`` (categorical) and ``obs/cce_confidence``.
 
-    The file is copied, changed and renamed, so that it is whole at any moment.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.h5ad`` file with as many observations as there are labels.
-    clusters : Clusters
-        What to write.
-    force : bool
-        Replace these two columns if they are there.
+    The file is copied, changed and renamed, so that it is whole at any moment. Columns of these names are replaced if
+    ``force`` is true.
     """
     check_observations(Path(path), force=force)
     # Through a symbolic link, its target is replaced and not the link.
@@ -67,7 +59,8 @@ def write_observations(path: str | Path, clusters: Clusters, *, force: bool = Fa
             if clusters.probabilities is not None:
                 write_array(observations, CONFIDENCE, clusters.probabilities.max(axis=1))
                 written.append(CONFIDENCE)
-            order = [name for name in column_order(observations) if name not in (LABELS, CONFIDENCE)]
+            shown = [str(as_plain_value(name)) for name in np.ravel(observations.attrs.get("column-order", []))]
+            order = [name for name in shown if name not in (LABELS, CONFIDENCE)]
             observations.attrs["column-order"] = np.array([*order, *written], h5py.string_dtype())
 
 
@@ -75,11 +68,6 @@ def n_observations(observations: h5py.Group) -> int:
     """Return the length of the observations' index, which may have any name."""
     index = observations.get(as_plain_value(observations.attrs.get("_index", "_index")))
     return len(index) if isinstance(index, h5py.Dataset) and index.ndim == 1 else 0
-
-
-def column_order(observations: h5py.Group) -> list[str]:
-    """Return the order in which AnnData shows the columns."""
-    return [str(as_plain_value(name)) for name in np.ravel(observations.attrs.get("column-order", []))]
 
 
 def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.io.label_files import label_column, parse, read_label_file
+from cceclust.io.arrays import StoredArray
+from cceclust.io.label_files import label_column, load_labels, parse, read_label_file
 from cceclust.io.reading import listed
 from cceclust.io.stored import contents, load_array, load_column, stored_file
-from cceclust.io.tables import TABLE_FILES, open_table
+from cceclust.io.tables import TABLE_FILES
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
@@ -55,13 +57,7 @@ class PartialLabels:
         return np.where(self.known, -1, signed)
 
     def names(self, n_clusters: int) -> list[Any]:
-        """Return the names of all clusters: those of the classes, then the next numbers or "extra 1", "extra 2", …
-
-        Raises
-        ------
-        InputError
-            If there are more classes than clusters.
-        """
+        """Return the names of all clusters: those of the classes, then the next numbers or "extra 1", "extra 2", …"""
         n_classes = len(self.classes)
         if n_classes > n_clusters:
             raise InputError(
@@ -81,32 +77,9 @@ def read_partial_labels(
 ) -> PartialLabels:
     """Read labels of some rows.
 
-    Parameters
-    ----------
-    source : str or Path
-        A table with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``; any file of
-        a label for each row that :func:`cceclust.io.label_files.read_label_file` reads, with −1 or empty for
-        unknown; or the name of such a dataset inside the file of features.
-    n_rows : int
-        Number of rows.
-    paths, names : ndarray of shape (n_rows,), optional
-        The source and the name of each row, for tables that tell rows by path or name.
-    features : str or Path, optional
-        The file of features.
-
-    Returns
-    -------
-    PartialLabels
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "partial.csv")
-    ...     _ = file.write_text("row,label\\n2,dog\\n0,cat\\n")
-    ...     labels = read_partial_labels(file, 4)
-    >>> labels.values, labels.classes
-    (array([ 0, -1,  1, -1]), array(['cat', 'dog'], dtype='<U3'))
+    The source is a table with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``, any file
+    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features. Paths
+    and names are those of all rows, for tables that tell rows by them.
     """
     path = Path(source)
     if features is not None and not path.exists():
@@ -140,18 +113,9 @@ def read_soft_labels(
 ) -> PartialLabels:
     """Read distributions over classes of some rows.
 
-    Parameters
-    ----------
-    source : str or Path
-        A table with a column for each class, and ``row``, ``name`` or ``path`` if not every row has a line; a
-        file of arrays (.npy, .h5, …) with one called ``soft_labels`` or ``probabilities``; or the name of such a
-        dataset inside the file of features.
-    n_rows, paths, names, features
-        As in :func:`read_partial_labels`.
-
-    Returns
-    -------
-    PartialLabels
+    The source is a table with a column for each class, and ``row``, ``name`` or ``path`` if not every row has a line; a
+    file of arrays with one called ``soft_labels`` or ``probabilities``; or the name of such a dataset inside the file
+    of features. The rest is as in :func:`read_partial_labels`.
     """
     path = Path(source)
     classes: NDArray[Any] | None = None
@@ -184,13 +148,14 @@ def read_dataset(source: Path, features: Path) -> NDArray[Any]:
 
 def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None) -> NDArray[Any]:
     """Read the labels of the rows that a table names, the others being unknown, or else a label for each row."""
-    columns, rows = read_lines(path, n_rows, names, paths)
-    if rows is None:
-        return read_label_file(path)
-    column = label_column(list(columns))
-    if column is None:
-        raise FileContentError(f"{path} has no column 'label'; it has {listed(columns)}")
-    given = parse(columns[column].astype(str).tolist())
+    with stored_file(path) as file:
+        columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
+        if rows is None:
+            return read_label_file(path)
+        column = label_column(list(columns))
+        if column is None:
+            raise FileContentError(f"{path} has no column 'label'; it has {listed(columns)}")
+        given = load_labels(path, columns, column)
     return spread(path, n_rows, rows, given, ~is_missing(given))
 
 
@@ -198,31 +163,36 @@ def read_soft_table(
     path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
-    columns, rows = read_lines(path, n_rows, names, paths)
-    words = [name for name, column in columns.items() if column.dtype.kind not in "fiub" or column.ndim > 1]
-    if words or not columns:
-        raise FileContentError(f"{path}: {listed(words)} holds no numbers; expected a column of them for each class")
-    given = np.column_stack([column.astype(np.float64) for column in columns.values()])
-    classes = parse(list(columns))
-    return given if rows is None else spread(
-        path, n_rows, rows, given, np.asarray(~np.isnan(given).all(axis=1))
-    ), classes
+    with stored_file(path) as file:
+        columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
+        words = [name for name, column in columns.items() if column.kind != "numbers" or len(column.shape) > 1]
+        if words or not columns:
+            raise FileContentError(
+                f"{path}: {listed(words)} holds no numbers; expected a column of them for each class"
+            )
+        given = np.column_stack([np.asarray(column.load(), np.float64) for column in columns.values()])
+    if rows is not None:
+        given = spread(path, n_rows, rows, given, np.asarray(~np.isnan(given).all(axis=1)))
+    return given, parse(list(columns))
 
 
-def read_lines(
-    path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp] | None]:
-    """Read the columns of a table, and the row that each of its lines stands for; None if it does not say."""
-    table = open_table(path)
+def rows_of_lines(
+    path: Path,
+    stored: Mapping[str, StoredArray],
+    n_rows: int,
+    names: NDArray[Any] | None,
+    paths: NDArray[Any] | None,
+) -> tuple[dict[str, StoredArray], NDArray[np.intp] | None]:
+    """Return the columns of a table that do not tell rows, and the row of each of its lines; None if it tells none."""
     # Without names in the features, a column of that name says nothing of them.
     usual = ("row", "path") if names is None else ("row", "name", "path")
-    telling = {known: column for known in usual if (column := label_column(table.header, [known])) is not None}
-    label = label_column(table.header)
-    columns = table.load(table.header, [*telling.values(), *([] if label is None else [label])])
-    told = {known: columns.pop(column).astype(str).tolist() for known, column in telling.items()}
-    if not told:
+    telling = {known: column for known in usual if (column := label_column(list(stored), [known])) is not None}
+    columns = {name: column for name, column in stored.items() if name not in telling.values()}
+    if not telling:
         return columns, None
-    known, theirs = next(iter(told.items()))
+    known, column = next(iter(telling.items()))
+    spelled = stored[column].spelled
+    theirs = [] if spelled is None else spelled()
     if known == "row":
         return columns, numbered_rows(path, n_rows, theirs)
     return columns, named_rows(path, known, theirs, names if known == "name" else paths)
@@ -231,23 +201,18 @@ def read_lines(
 def numbered_rows(path: Path, n_rows: int, texts: list[str]) -> NDArray[np.intp]:
     """Return the rows that are told by their numbers."""
     numbers = parse(texts)
-    if numbers.dtype.kind != "i":
-        raise FileContentError(f"{path}: the column 'row' holds what is no whole number; expected numbers from 0")
-    outside = (numbers < 0) | (numbers >= n_rows)
-    if outside.any():
-        raise FileContentError(
-            f"{path} labels row {texts[int(np.argmax(outside))] or '(empty)'}, but rows go from 0 to {n_rows - 1}"
-        )
+    bad = [text for text, row in zip(texts, numbers.tolist(), strict=True) if row not in range(n_rows)]
+    if bad:
+        raise FileContentError(f"{path} labels row {bad[0] or '(empty)'}, but rows go from 0 to {n_rows - 1}")
     return numbers.astype(np.intp)
 
 
 def named_rows(path: Path, known: str, theirs: list[str], ours: NDArray[Any] | None) -> NDArray[np.intp]:
     """Return the rows that are told by name or path."""
-    if ours is None:
-        raise FileContentError(f"{path} names rows by {known}, but the features have no {known}s; name them by row")
-    places = {str(name): position for position, name in enumerate(ours)}
-    if len(places) < len(ours):
-        raise FileContentError(f"{path} names rows by {known}, but several have the same one; name them by row")
+    places = {} if ours is None else {str(name): position for position, name in enumerate(ours)}
+    if ours is None or len(places) < len(ours):
+        problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
+        raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
     unknown = [name for name in theirs if name not in places]
     if unknown:
         raise FileContentError(
@@ -265,7 +230,7 @@ def spread(
     unknown: Any = {"U": "", "i": -1, "f": np.nan}[given.dtype.kind]
     values = np.full((n_rows, *given.shape[1:]), unknown, given.dtype)
     values[rows] = given
-    differ = (values[rows] != given).reshape(len(rows), -1).any(axis=1)
+    differ = (values[rows] != given).any(axis=tuple(range(1, given.ndim)))
     if differ.any():
         raise FileContentError(f"{path} gives row {rows[int(np.argmax(differ))]} two labels that differ; expected one")
     return values

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cceclust.errors import FileContentError, InputError
+from cceclust.text import without_folders
 from cceclust.version import __version__
 
 __all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
@@ -23,19 +24,12 @@ KINDS = {
     "network": "a network that cceclust deep trained",
     "run": "a run of cceclust deep",
 }
-# Entries that our readers use, with their types; all others are only shown.
-KNOWN_ENTRIES: dict[str, type | tuple[type, ...]] = {
-    "classes": list,
-    "dataset": str,
-    "features": str,
-    "keep": list,
-    "labels_dataset": str,
-    "method": str,
-    "n_clusters": int,
-    "names_dataset": str,
-    "number_of_clusters": dict,
-    "seconds": (int, float),
-    "warnings": list,
+# Entries that our readers use, by their type; all others are only shown.
+KNOWN_ENTRIES: dict[type, tuple[str, ...]] = {
+    str: ("dataset", "features", "labels_dataset", "method", "names_dataset"),
+    list: ("classes", "keep", "warnings"),
+    dict: ("candidates", "number_of_clusters"),
+    int: ("n_clusters",),
 }
 
 
@@ -70,8 +64,8 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
 
 
 def to_json(values: Mapping[str, Any]) -> str:
-    """Serialise parameters or provenance, NumPy values included."""
-    return json.dumps(as_plain_value(values), allow_nan=False)
+    """Serialise parameters or provenance, NumPy values included; of absolute paths only the names of files are kept."""
+    return json.dumps(without_folders(as_plain_value(values)), allow_nan=False)
 
 
 def as_plain_value(value: Any) -> Any:
@@ -97,10 +91,10 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
         raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
         raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
-    for entry, kinds in KNOWN_ENTRIES.items():
-        if values.get(entry) is not None and not isinstance(values[entry], kinds):
-            came = type(values[entry]).__name__
-            raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is a {came}")
+    for kind, entries in KNOWN_ENTRIES.items():
+        for entry in entries:
+            if values.get(entry) is not None and not isinstance(values[entry], kind):
+                raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
     return values
 
 

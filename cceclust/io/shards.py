@@ -81,24 +81,18 @@ def folder_of(path: Path) -> Path:
 
 
 class StackedRows:
-    """The rows of several feature files, one file after the other, in runs of rows.
-
-    Parameters
-    ----------
-    features : sequence of FeatureFile
-        The files. They must have the same columns.
-    """
+    """The rows of several feature files of the same columns, one file after the other, in runs of rows."""
 
     def __init__(self, features: Sequence[FeatureFile]) -> None:
         first = features[0]
         for part in features[1:]:
-            if part.n_features != first.n_features:
+            if part.n_features != first.n_features or part.columns != first.columns:
+                differing = set(first.columns or []).symmetric_difference(part.columns or [])
                 raise FileContentError(
-                    f"{part.path} has {part.n_features:,} columns, but {first.path} has {first.n_features:,}; expected "
-                    "the same in all files"
+                    f"{part.path} has other columns ({part.n_features:,}) than {first.path} ({first.n_features:,}); "
+                    "expected the same in all files, in the same order"
+                    + (f", but {', '.join(sorted(differing)[:3])} differ" if differing else "")
                 )
-            if part.columns != first.columns:
-                raise FileContentError(f"{part.path} and {first.path} have different columns{difference(first, part)}")
         ends = np.cumsum([part.n_samples for part in features]).tolist()
         self.parts = [(part, slice(end - part.n_samples, end)) for part, end in zip(features, ends, strict=True)]
         self.dtype = np.result_type(*(part.dtype for part in features))
@@ -119,14 +113,6 @@ class StackedRows:
             return sparse.vstack(pieces, format="csr", dtype=self.dtype)
         dense = [piece.toarray() if hasattr(piece, "toarray") else piece for piece in pieces]
         return dense[0] if len(dense) == 1 else np.concatenate(dense)
-
-
-def difference(first: FeatureFile, other: FeatureFile) -> str:
-    """Name the first columns that differ."""
-    for ours, theirs in zip(first.columns or [], other.columns or [], strict=False):
-        if ours != theirs:
-            return f": {theirs!r} instead of {ours!r}; expected the same in all files, in the same order"
-    return "; expected tables, or arrays, in all files"
 
 
 def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:

@@ -7,9 +7,9 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.fit.head import Curves
 from cceclust.io import Model, read_model, write_features, write_model
 from cceclust.io.provenance import stamp
-from cceclust.fit.head import Curves
 
 MODEL = Model(
     np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -70,7 +70,7 @@ def test_truncated_model(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in (1, 7, 8, 40, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileContentError, match="is damaged or not a model file"):
+        with pytest.raises(FileContentError, match="is damaged or not a safetensors file"):
             read_model(path)
 
 
@@ -80,7 +80,7 @@ def test_pickles_are_not_run(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "trapped",))
 
     (tmp_path / "m.safetensors").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(FileContentError, match="is damaged or not a model file"):
+    with pytest.raises(FileContentError, match="is damaged or not a safetensors file"):
         read_model(tmp_path / "m.safetensors")
     assert not (tmp_path / "trapped").exists()
 
@@ -157,10 +157,21 @@ def test_curves_that_miss_a_part_are_refused(tmp_path: Path, lost: str) -> None:
     }
     del tensors[lost]
     save_file(tensors, tmp_path / "m.safetensors", stamp("model", 2))
-    with pytest.raises(FileContentError, match="some but not all of curve_axes"):
+    with pytest.raises(FileContentError, match="it has no complete curves"):
         read_model(tmp_path / "m.safetensors")
 
 
 def test_curves_of_another_shape_are_refused() -> None:
     with pytest.raises(InputError, match="curve_weights have shapes"):
         Model(np.eye(2, 3), np.zeros(2), curves=Curves(np.ones((2, 3)), np.ones(2), np.ones((2, 4))))
+
+
+def test_models_of_version_0_2_are_read(tmp_path: Path) -> None:
+    tensors = {"coef": MODEL.coef, "intercept": MODEL.intercept, "column_scales": np.ones(3)}
+    save_file(tensors, tmp_path / "m.safetensors", {**stamp("model"), "model_id": MODEL.id})
+    np.testing.assert_array_equal(read_model(tmp_path / "m.safetensors").coef, MODEL.coef)
+
+
+def test_names_of_folders_are_not_kept(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.safetensors", Model(np.eye(2), np.zeros(2), {}, {"features": "/home/ann/x.h5"}))
+    assert read_model(tmp_path / "m.safetensors").provenance == {"features": "x.h5"}

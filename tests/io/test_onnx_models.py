@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 
 from cceclust.errors import InputError, MissingExtraError, TargetExistsError
-from cceclust.io import Model, write_onnx
 from cceclust.fit.head import Curves
+from cceclust.io import Model, write_onnx
 
 GENERATOR = np.random.default_rng(0)
 ROWS = GENERATOR.normal(size=(500, 7))

@@ -23,17 +23,7 @@ __all__ = ["ArrayImages", "ArrayPart", "Reopened", "open_array_images"]
 
 @dataclass
 class ArrayPart:
-    """Images of one file, with the labels that belong to them.
-
-    Attributes
-    ----------
-    files : tuple of Path
-        The file of the images first, then any others, such as the file of the labels.
-    images : array-like of shape (n, height, width) or (n, height, width, channels), uint8
-        An array, or an object that can be indexed like one.
-    labels : ndarray of shape (n,) or None
-        Integers, or names.
-    """
+    """Images of shape (n, height, width[, channels]), their labels, and the files of both, that of the images first."""
 
     files: tuple[Path, ...]
     images: Any

@@ -51,11 +51,11 @@ def read_batch(path: Path, labels_name: str | None = None) -> ArrayPart:
             raise InputError(f"{path} is no batch of CIFAR-100, which alone has labels to choose from by name")
         if path.name.endswith("_X.bin"):
             return read_stl10(path)
-        if path.suffix == ".gz" or magic == UINT8_MAGIC:
+        if (path.suffix == ".gz" and ".tar" not in path.name) or magic == UINT8_MAGIC:
             return read_idx_images(path)
     raise FileContentError(
-        f"{path} is none of the collections of images that can be read: a folder, .txt, .zip, .tar, .npy, .npz, .h5, "
-        "idx files, python batches of CIFAR or binary files of STL-10"
+        f"{path} is none of the collections of images that can be read: a folder, .txt, .zip, .npy, .npz, .h5, idx "
+        "files, python batches of CIFAR or binary files of STL-10; unpack other archives (tar -xf) and name the folder"
     )
 
 

@@ -86,7 +86,3 @@ class ImageCollection(ABC):
         beginning.paths = None if self.paths is None else self.paths[:n_images]
         beginning._n_images = n_images
         return beginning
-
-    def __repr__(self) -> str:
-        classes = f", {len(self.class_names)} classes" if self.labels is not None else ""
-        return f"<{type(self).__name__} {self.source!r}: {len(self)} images{classes}>"

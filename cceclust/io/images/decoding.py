@@ -24,19 +24,7 @@ MOST_PIXELS = 178_956_970
 
 
 def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
-    """Decode an image file: upright by its EXIF orientation, transparency on white, grey as RGB.
-
-    Parameters
-    ----------
-    file : Path or binary file
-        A PNG, JPEG, WebP, BMP or TIFF image; only the first of several frames is read.
-    name : str
-        Its name in error messages.
-
-    Returns
-    -------
-    ndarray of shape (height, width, 3), uint8
-    """
+    """Decode an image file as RGB: upright by its EXIF orientation, transparency on white; errors have its name."""
     try:
         from PIL import Image, ImageOps
     except ImportError:

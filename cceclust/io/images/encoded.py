@@ -1,13 +1,11 @@
-"""Image files in a folder, in a list or in an archive."""
+"""Image files in a folder, in a list or in a zip archive."""
 
 from __future__ import annotations
 
 import io
 import os
-import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -19,7 +17,7 @@ from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.decoding import IMAGE_SUFFIXES, decode
 from cceclust.io.reading import naming
 
-__all__ = ["open_folder", "open_list", "open_tar", "open_zip"]
+__all__ = ["open_folder", "open_list", "open_zip"]
 
 # No photograph is this large; an archive member that claims to be is not read into memory.
 MAX_MEMBER_BYTES = 1 << 28
@@ -47,49 +45,23 @@ class EncodedImages(ImageCollection):
 def open_folder(path: Path) -> ImageCollection:
     """Collect the images of a folder and its subfolders, sorted by path."""
     files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return of_files(path, [file for file in files if is_image(file.relative_to(path).as_posix())])
+    files = [file for file in files if is_image(file.relative_to(path).as_posix())]
+    return EncodedImages(path, files, [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_list(path: Path) -> ImageCollection:
     """Read a text file with a path on each line, relative to the folder of the list."""
     with naming(str(path), "a text with the path of an image on each line"):
         lines = [line.strip() for line in path.read_text("utf-8-sig").split("\n")]
-    return of_files(path, [path.parent / line for line in lines if line], also_read=[path])
-
-
-def of_files(path: Path, files: Sequence[Path], *, also_read: Sequence[Path] = ()) -> ImageCollection:
-    """Make a collection of images in one file each."""
-    return EncodedImages(path, [*also_read, *files], [file.as_posix() for file in files], files.__getitem__)
-
-
-def open_tar(path: Path) -> ImageCollection:
-    """List the images of a tar archive, which are read in place."""
-    with naming(str(path), "an uncompressed tar archive"), tarfile.open(path, "r:") as archive:
-        members = [member for member in archive if member.isreg() and is_image(member.name)]
-    members.sort(key=lambda member: member.name)
-    places = [(member.offset_data, member.size) for member in members]
-    return of_archive(path, [member.name for member in members], partial(read_tar_member, path, places))
+    files = [path.parent / line for line in lines if line]
+    return EncodedImages(path, [path, *files], [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_zip(path: Path) -> ImageCollection:
     """List the images of a zip archive, which are decompressed in memory."""
     with naming(str(path), "a zip archive"), zipfile.ZipFile(path) as archive:
         members = sorted(name for name in set(archive.namelist()) if is_image(name))
-    return of_archive(path, members, ZipMembers(path, members))
-
-
-def of_archive(path: Path, members: Sequence[str], open_member: Callable[[int], BinaryIO]) -> ImageCollection:
-    """Make a collection of the members of an archive."""
-    return EncodedImages(path, [path], [f"{path.as_posix()}/{member}" for member in members], open_member)
-
-
-def read_tar_member(path: Path, places: Sequence[tuple[int, int]], index: int) -> BinaryIO:
-    """Read a member of a tar archive."""
-    offset, size = places[index]
-    refuse_large_member(size)
-    with path.open("rb") as file:
-        file.seek(offset)
-        return io.BytesIO(file.read(size))
+    return EncodedImages(path, [path], [f"{path.as_posix()}/{name}" for name in members], ZipMembers(path, members))
 
 
 class ZipMembers:
@@ -106,7 +78,9 @@ class ZipMembers:
 
     def __call__(self, index: int) -> BinaryIO:
         self.archive = self.archive or zipfile.ZipFile(self.path)
-        refuse_large_member(self.archive.getinfo(self.members[index]).file_size)
+        size = self.archive.getinfo(self.members[index]).file_size
+        if size > MAX_MEMBER_BYTES:
+            raise ValueError(f"{size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
         return io.BytesIO(self.archive.read(self.members[index]))
 
 
@@ -115,12 +89,6 @@ def is_image(name: str) -> bool:
     path = PurePosixPath(name)
     hidden = any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in path.parts)
     return not hidden and path.suffix.lower() in IMAGE_SUFFIXES
-
-
-def refuse_large_member(size: int) -> None:
-    """Raise before a decompression bomb is read into memory."""
-    if size > MAX_MEMBER_BYTES:
-        raise ValueError(f"{size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
 
 
 def labels_from(paths: Sequence[str]) -> NDArray[Any] | None:
