@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from cceclust.errors import FileContentError
 from cceclust.io.arrays import StoredArray, StoredFile
 
 __all__ = ["checked_csr", "open_npy", "open_npz", "open_safetensors"]
@@ -43,10 +42,7 @@ def read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def open_npz(path: Path) -> StoredFile:
     """List the arrays of an archive, or the one matrix without a name that SciPy's ``save_npz`` wrote."""
     with ExitStack() as stack:
-        # NumPy does not close a file that it cannot read.
-        archive = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise FileContentError(f"{path} is one array, not an archive of them; expected a name that ends in .npy")
+        archive = np.lib.npyio.NpzFile(stack.enter_context(path.open("rb")), own_fid=False, allow_pickle=False)
         if {"format", "shape", "data"} <= set(archive.files):
             from scipy import sparse
 

@@ -53,7 +53,7 @@ def load_array(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDAr
     if name not in stored:
         return None
     if stored[name].kind not in ("numbers", "text"):
-        raise FileContentError(f"{path}: {name!r} holds {stored[name].type_name}; expected numbers or text")
+        raise FileContentError(f"{path}: {name or 'it'} holds {stored[name].type_name}; expected numbers or text")
     with naming(f"{path}, dataset {name!r},", "what it says it is"):
         array = np.asarray(stored[name].load()[...])
         return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array

@@ -269,11 +269,6 @@ def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     )
 
 
-def all_state(parts: Sequence[FeatureFile], name: str, value: Any) -> bool:
-    """Tell whether all files have an attribute with the same value."""
-    return all(part.attributes.get(name) == value for part in parts)
-
-
 def open_one(path: Path, **roles: Any) -> FeatureFile:
     """Open one file of features."""
     refuse_names_in_npy(path, roles["dataset"], roles["labels_dataset"], roles["names_dataset"], *roles["keep"])

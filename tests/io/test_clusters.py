@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.errors import InputError
 from cceclust.io import Clusters, read_clusters, write_clusters
 
 LABELS = np.array([1, 0, 1])
@@ -124,22 +124,6 @@ def test_npy_holds_the_labels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), LABELS)
 
 
-def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"end in '.txt'; expected one of .h5, .hdf5, .csv, .parquet, .npy"):
-        write_clusters(tmp_path / "c.txt", CLUSTERS)
-
-
-@pytest.mark.parametrize("ending", ["h5", "csv", "npy"])
-def test_nothing_is_overwritten_without_force(tmp_path: Path, ending: str) -> None:
-    target = tmp_path / f"c.{ending}"
-    target.write_text("precious")
-    with pytest.raises(TargetExistsError):
-        write_clusters(target, CLUSTERS)
-    assert target.read_text() == "precious"
-    write_clusters(target, CLUSTERS, force=True)
-    assert target.read_bytes() != b"precious"
-
-
 def test_lengths_must_agree() -> None:
     with pytest.raises(InputError, match=r"true_labels have shape \(2,\), but there are 3 labels"):
         Clusters(LABELS, true_labels=np.array([0, 1]))
@@ -147,78 +131,7 @@ def test_lengths_must_agree() -> None:
         Clusters(LABELS[:, np.newaxis])
 
 
-def test_missing_directory_empty_and_foreign_files(tmp_path: Path) -> None:
-    (tmp_path / "empty.h5").touch()
-    (tmp_path / "text.h5").write_text("row,label\n0,1\n")
-    with pytest.raises(FileError, match="there is no file"):
-        read_clusters(tmp_path / "nope.h5")
-    with pytest.raises(FileError, match="is a directory"):
-        read_clusters(tmp_path)
-    with pytest.raises(FileContentError, match="is empty"):
-        read_clusters(tmp_path / "empty.h5")
-    with pytest.raises(FileContentError, match="is damaged or not an HDF5 file"):
-        read_clusters(tmp_path / "text.h5")
-
-
-def test_truncated_file(tmp_path: Path) -> None:
-    path = tmp_path / "c.h5"
-    write_clusters(path, CLUSTERS)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(FileContentError, match="is damaged or not an HDF5 file"):
-        read_clusters(path)
-
-
-def test_feature_file_is_no_cluster_file(small_features: Path) -> None:
-    with pytest.raises(FileContentError, match="is a feature file; expected a cluster file"):
-        read_clusters(small_features)
-
-
-def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
-    write_clusters(tmp_path / "c.h5", CLUSTERS)
-    with h5py.File(tmp_path / "c.h5", "r+") as file:
-        file.attrs["format_version"] = "7"
-    with pytest.raises(FileContentError, match=r"format version 7, newer than 2.*use a newer cceclust"):
-        read_clusters(tmp_path / "c.h5")
-
-
-@pytest.mark.parametrize("labels", [None, [0.5, 1.0, 2.0], ["a", "b", "c"]])
-def test_labels_must_be_there_and_integers(tmp_path: Path, labels: list[object] | None) -> None:
-    write_clusters(tmp_path / "c.h5", CLUSTERS)
-    with h5py.File(tmp_path / "c.h5", "r+") as file:
-        del file["labels"]
-        if labels is not None:
-            file["labels"] = labels
-    with pytest.raises(FileContentError, match="it has no dataset 'labels' of integers"):
-        read_clusters(tmp_path / "c.h5")
-
-
-def test_a_single_number_is_no_column_of_labels(tmp_path: Path) -> None:
-    write_clusters(tmp_path / "c.h5", Clusters(np.array([0, 1])))
-    with h5py.File(tmp_path / "c.h5", "r+") as file:
-        del file["labels"]
-        file["labels"] = 7
-    with pytest.raises(FileContentError, match=r"labels have shape \(\)"):
-        read_clusters(tmp_path / "c.h5")
-
-
-def test_labels_below_those_of_no_cluster_are_refused(tmp_path: Path) -> None:
-    write_clusters(tmp_path / "c.h5", Clusters(np.array([0, 1, -1])))
-    with h5py.File(tmp_path / "c.h5", "r+") as file:
-        file["labels"][0] = np.iinfo(np.int64).min
-    with pytest.raises(FileContentError, match="expected 0 or more, or −1 for no cluster"):
-        read_clusters(tmp_path / "c.h5")
-
-
 @pytest.mark.parametrize(("classes", "named"), [(["a", "b"], ["b", "", "a"]), ([3, 7], [7, -1, 3])])
 def test_a_row_in_no_cluster_has_no_class(classes: list[object], named: list[object]) -> None:
     clusters = Clusters(np.array([1, -1, 0]), parameters={"classes": classes})
     assert clusters.named_labels.tolist() == named
-
-
-def test_lengths_that_disagree_in_a_file(tmp_path: Path) -> None:
-    write_clusters(tmp_path / "c.h5", CLUSTERS)
-    with h5py.File(tmp_path / "c.h5", "r+") as file:
-        del file["paths"]
-        file["paths"] = ["a"]
-    with pytest.raises(FileContentError, match=r"is damaged: paths have shape \(1,\), but there are 3 labels"):
-        read_clusters(tmp_path / "c.h5")

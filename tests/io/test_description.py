@@ -1,11 +1,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from safetensors.numpy import save_file
 from scipy import sparse
 
-from cceclust.errors import FileContentError, FileError
 from cceclust.fit.head import Curves
 from cceclust.io import Clusters, Model, write_clusters, write_features, write_model
 from cceclust.io.description import describe
@@ -94,18 +92,6 @@ def test_model(tmp_path: Path) -> None:
 def test_safetensors_that_are_no_model_are_features(tmp_path: Path) -> None:
     save_file({"embedding": np.eye(3)}, tmp_path / "x.safetensors", {"note": '"format":"cceclust-model"'})
     assert describe(tmp_path / "x.safetensors").kind == "features"
-
-
-def test_bad_files(tmp_path: Path) -> None:
-    for name in ("x.h5", "x.npy", "x.safetensors"):
-        (tmp_path / name).write_text("nonsense " * 10)
-        with pytest.raises(FileContentError, match="is damaged or not a"):
-            describe(tmp_path / name)
-    with pytest.raises(FileError, match="there is no file"):
-        describe(tmp_path / "nope.h5")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match="is a folder without feature files"):
-        describe(tmp_path / "empty")
 
 
 def test_a_column_that_dominates_is_named(tmp_path: Path) -> None:

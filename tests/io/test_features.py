@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from scipy import sparse
 
-from cceclust.errors import CceclustError, FileContentError, FileError, InputError, TargetExistsError
+from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 from cceclust.fit.source import Source
 from cceclust.io import open_features, write_features
 from cceclust.io.features import FeatureFile
-from cceclust.io.provenance import stamp
 
 MATRIX = np.random.default_rng(0).normal(size=(57, 5)).astype(np.float32)
 LABELS = np.arange(57) % 4
@@ -116,11 +115,6 @@ class TestOneReaderForAllFormats:
         with open_features(tmp_path / "x.npz") as features:
             np.testing.assert_array_equal(features.array(), MATRIX)
 
-    def test_fortran_order_in_npy(self, tmp_path: Path) -> None:
-        np.save(tmp_path / "x.npy", np.asfortranarray(MATRIX))
-        with open_features(tmp_path / "x.npy") as features:
-            np.testing.assert_array_equal(features.read([3, 1]), MATRIX[[3, 1]])
-
 
 class TestLabels:
     def test_text_labels_and_paths(self, tmp_path: Path) -> None:
@@ -204,26 +198,9 @@ class TestBadFiles:
         with pytest.raises(FileError, match=f"there is no file .*{name}"):
             open_features(tmp_path / name)
 
-    def test_path_through_a_file(self, small_features: Path) -> None:
-        with pytest.raises(FileError, match="Not a directory"):
-            open_features(small_features / "x.h5")
-
-    def test_directory(self, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="is a folder without feature files"):
-            open_features(tmp_path)
-
     def test_device(self) -> None:
         with pytest.raises(FileError, match="is a pipe or a device"):
             open_features("/dev/null")
-
-    def test_unreadable_file(self, small_features: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(*_: Any) -> None:
-            raise PermissionError(13, "Permission denied")
-
-        # Permission bits do not bind root, who may be running this.
-        monkeypatch.setattr(Path, "open", refuse)
-        with pytest.raises(FileError, match=r"cannot read .*small\.h5: Permission denied"):
-            open_features(small_features)
 
     @pytest.mark.parametrize("name", SAVERS)
     def test_empty_file(self, tmp_path: Path, name: str) -> None:
@@ -372,13 +349,6 @@ class TestOurFormat:
         with pytest.raises(FileContentError, match="is not complete: its extraction was stopped"):
             open_features(small_features)
 
-    def test_other_kinds_of_file_of_ours(self, tmp_path: Path) -> None:
-        save_hdf5(tmp_path / "x.h5", features=MATRIX)
-        with h5py.File(tmp_path / "x.h5", "r+") as file:
-            file.attrs.update(stamp("clusters"))
-        with pytest.raises(FileContentError, match="is a cluster file; expected a feature file"):
-            open_features(tmp_path / "x.h5")
-
     def test_attributes_of_other_tools_mean_what_they_like(self, tmp_path: Path) -> None:
         save_hdf5(tmp_path / "x.h5", features=MATRIX)
         with h5py.File(tmp_path / "x.h5", "r+") as file:
@@ -395,13 +365,6 @@ class TestOurFormat:
             assert file["features"].chunks[1] == 6
             assert set(file) == {"features", "labels", "paths"}
 
-    def test_attributes_cannot_forge_the_stamp(self, tmp_path: Path) -> None:
-        write_features(
-            tmp_path / "x.h5", MATRIX, attributes={"format": "other", "format_version": "9", "complete": False}
-        )
-        with open_features(tmp_path / "x.h5") as features:
-            assert features.attributes["format_version"] == "1"
-
     @pytest.mark.parametrize(
         "wrong", [np.zeros(3), np.zeros((0, 3)), np.zeros((3, 3), int), np.zeros((3, 3), complex), [["a"]]]
     )
@@ -413,19 +376,6 @@ class TestOurFormat:
     def test_writer_wants_a_label_a_row(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"labels have shape \(3,\); expected one for each row: \(57,\)"):
             write_features(tmp_path / "x.h5", MATRIX, labels=[1, 2, 3])
-
-    def test_writer_wants_an_ending_that_can_be_read(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"end in '.npy'; expected one of .h5"):
-            write_features(tmp_path / "x.npy", MATRIX)
-
-    def test_nothing_is_overwritten_without_force(self, small_features: Path) -> None:
-        before = small_features.read_bytes()
-        with pytest.raises(TargetExistsError):
-            write_features(small_features, MATRIX)
-        assert small_features.read_bytes() == before
-        write_features(small_features, MATRIX, force=True)
-        with open_features(small_features) as features:
-            assert features.shape == MATRIX.shape
 
 
 def test_rows_here_and_there_read_each_chunk_once() -> None:

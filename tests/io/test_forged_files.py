@@ -1,4 +1,4 @@
-"""Files that are well-formed and lie: too large, pointing elsewhere, or against the contract."""
+"""Files that are well-formed and lie: pointing elsewhere, or against the contract."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from cceclust.errors import FileContentError, InputError
-from cceclust.io import Clusters, Model, open_features, read_clusters, read_model, write_clusters, write_model
+from cceclust.errors import FileContentError, InputError, TargetExistsError
+from cceclust.io import (
+    Clusters,
+    Model,
+    open_features,
+    read_clusters,
+    read_model,
+    write_clusters,
+    write_features,
+    write_model,
+)
 from cceclust.io.description import describe
 from cceclust.io.label_files import read_label_file
 
@@ -139,18 +148,6 @@ def test_forged_models_are_refused(tmp_path: Path, tensors: Any, parameters: str
         read_model(path)
 
 
-def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
-    header = {
-        "__metadata__": {"format": "cceclust-model", "format_version": "1"},
-        "coef": {"dtype": "F8_E4M3", "shape": [2, 3], "data_offsets": [0, 6]},
-        "intercept": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [6, 8]},
-    }
-    text = json.dumps(header).encode()
-    (tmp_path / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
-    with pytest.raises(FileContentError, match="holds F8_E4M3; expected numbers"):
-        read_model(tmp_path / "m.safetensors")
-
-
 def test_changed_weights_are_noticed(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     write_model(path, Model(np.eye(2, 3), np.zeros(2)))
@@ -188,3 +185,22 @@ def test_rubbish_is_an_error_of_ours(tmp_path: Path, name: str, content: bytes) 
     for read in (describe, read_label_file):
         with suppress(FileContentError):
             read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["c.h5", "c.csv", "c.parquet", "c.npy", "m.safetensors", "x.h5"])
+def test_no_writer_overwrites_without_force_and_all_refuse_other_endings(tmp_path: Path, name: str) -> None:
+    clusters, model = Clusters(np.array([0, 1])), Model(np.eye(2), np.zeros(2))
+    writers: dict[str, Callable[..., None]] = {
+        "c": lambda path, **options: write_clusters(path, clusters, **options),
+        "m": lambda path, **options: write_model(path, model, **options),
+        "x": lambda path, **options: write_features(path, np.eye(2), **options),
+    }
+    write = writers[name[0]]
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(TargetExistsError):
+        write(tmp_path / name)
+    assert (tmp_path / name).read_text() == "precious"
+    write(tmp_path / name, force=True)
+    assert (tmp_path / name).read_bytes() != b"precious"
+    with pytest.raises(InputError, match=r"files that end in '\.pkl'; expected one of"):
+        write(tmp_path / "x.pkl")

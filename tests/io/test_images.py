@@ -51,12 +51,6 @@ class TestFolders:
         assert images.class_names == ("cat", "dog")
         np.testing.assert_array_equal(all_pixels(images), COLOURS)
 
-    def test_paths_lead_to_the_files(self, tmp_path: Path) -> None:
-        images = open_images(save_folder(tmp_path / "pets"))
-        assert images.paths is not None
-        assert all(Path(path).is_file() for path in images.paths)
-        assert images.name(2).endswith("pets/cat/old/c.png")
-
     @pytest.mark.parametrize("suffix", [".png", ".jpg", ".JPEG", ".webp", ".bmp", ".tiff"])
     def test_every_image_format_is_found_and_read(self, tmp_path: Path, suffix: str) -> None:
         images = open_images(save_folder(tmp_path, suffix))
@@ -75,10 +69,6 @@ class TestFolders:
     def test_a_folder_without_images_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(FileContentError, match="has no images"):
             open_images(tmp_path)
-
-    def test_what_is_missing_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="there is no file"):
-            open_images(tmp_path / "nothing")
 
     def test_the_fingerprint_notices_a_changed_a_new_and_a_lost_file(self, tmp_path: Path) -> None:
         save_folder(tmp_path)
@@ -396,11 +386,6 @@ class TestDecoding:
     def test_half_transparent_grey_is_blended_with_white(self, tmp_path: Path) -> None:
         pixels = self.read(tmp_path, Image.new("LA", (4, 4), (0, 51)))
         assert (pixels == 204).all()
-
-    def test_a_palette_with_a_transparent_colour_becomes_white(self, tmp_path: Path) -> None:
-        image = Image.new("P", (4, 4), 1)
-        image.putpalette([0, 0, 0, 9, 9, 9])
-        assert (self.read(tmp_path, image, transparency=1) == 255).all()
 
     def test_sixteen_bit_grey_is_scaled_not_clipped(self, tmp_path: Path) -> None:
         pixels = self.read(tmp_path, Image.fromarray(np.full((4, 4), 0x8080, np.uint16)))

@@ -128,8 +128,3 @@ def test_naming_a_column_where_there_are_none_is_an_error(tmp_path, name):
     write_text(tmp_path / "a.txt", "1\n")
     with pytest.raises(CceclustError, match="one unnamed column"):
         read_label_file(tmp_path / name, column="label")
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileError, match="nowhere"):
-        read_label_file(tmp_path / "nowhere.csv")
