@@ -23,7 +23,7 @@ from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
 from cceclust.io.provenance import check_stamp, is_stamped, stamp
 from cceclust.io.reading import by_ending, naming, refuse_what_is_no_file
 from cceclust.io.shards import StackedRows, files_meant, stacked_columns
-from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, refuse_names_in_npy, stored_file
+from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES
 
@@ -271,7 +271,6 @@ def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
 
 def open_one(path: Path, **roles: Any) -> FeatureFile:
     """Open one file of features."""
-    refuse_names_in_npy(path, roles["dataset"], roles["labels_dataset"], roles["names_dataset"], *roles["keep"])
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
         if path == STDIN or path.suffix.lower() in TABLE_FILES:

@@ -29,8 +29,8 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     """
     path = Path(path)
     ending = path.suffix.lower()
-    if column is not None and ending in (".txt", ".npy"):
-        raise InputError(f"{path}: a {ending} file holds one unnamed column; leave out --labels-dataset")
+    if column is not None and ending == ".txt":
+        raise InputError(f"{path}: a .txt file holds one column without a name; leave out --labels-dataset")
     if ending == ".txt":
         with reading(path, "UTF-8 text"):
             # Only ends of lines end a label: Python's own splitlines knows more.

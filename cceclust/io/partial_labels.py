@@ -14,7 +14,7 @@ from cceclust.errors import FileContentError, InputError
 from cceclust.io.arrays import StoredArray
 from cceclust.io.label_files import label_column, load_labels, parse, read_label_file
 from cceclust.io.reading import listed
-from cceclust.io.stored import contents, load_array, load_column, stored_file
+from cceclust.io.stored import contents, load_array, stored_file
 from cceclust.io.tables import TABLE_FILES
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
@@ -143,7 +143,7 @@ def read_dataset(source: Path, features: Path) -> NDArray[Any]:
             raise FileContentError(
                 f"there is no file {source}, and {features} has no dataset of that name; it has {contents(file.arrays)}"
             )
-        return np.asarray(load_column(features, file.arrays, name))
+        return load_labels(features, file.arrays, name)
 
 
 def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cceclust.errors import FileContentError, InputError
+from cceclust.errors import FileContentError
 from cceclust.io.array_files import open_npy, open_npz, open_safetensors
 from cceclust.io.arrays import StoredArray, StoredFile, contents, load_array, load_column
 from cceclust.io.hdf5 import open_hdf5
@@ -19,7 +19,6 @@ __all__ = [
     "contents",
     "load_array",
     "load_column",
-    "refuse_names_in_npy",
     "stored_file",
 ]
 
@@ -51,14 +50,6 @@ def stored_file(path: Path) -> Iterator[StoredFile]:
             yield file
         finally:
             file.close()
-
-
-def refuse_names_in_npy(path: Path, *names: str | None) -> None:
-    """Raise if a name is given for a format without names."""
-    if path.suffix.lower() == ".npy" and any(name is not None for name in names):
-        raise InputError(
-            f"{path}: a .npy file holds one unnamed array; leave out --dataset, --labels-dataset, --id and --keep"
-        )
 
 
 def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> str:

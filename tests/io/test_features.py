@@ -271,7 +271,7 @@ class TestBadFiles:
 
     def test_npy_arrays_have_no_names(self, tmp_path: Path) -> None:
         np.save(tmp_path / "x.npy", MATRIX)
-        with pytest.raises(InputError, match="one unnamed array; leave out --dataset"):
+        with pytest.raises(FileContentError, match=r"no dataset 'features'; it has \(57, 5\) float32"):
             open_features(tmp_path / "x.npy", dataset="features")
 
     @pytest.mark.parametrize("name", SAVERS)

@@ -166,3 +166,10 @@ def test_soft_labels_that_fit_no_rows_are_refused(tmp_path, name, content, messa
 def test_an_hdf5_file_without_soft_labels_says_what_it_has(small_features):
     with pytest.raises(FileContentError, match="has no dataset 'soft_labels' or 'probabilities'; it has"):
         read_soft_labels(small_features, 120)
+
+
+def test_a_column_of_a_table_of_features_can_be_the_labels(tmp_path):
+    table = write(tmp_path / "x.csv", "a,kind\n0.5,3\n1.5,\n2.5,7\n")
+    labels = read_partial_labels("kind", 3, features=table)
+    assert labels.values.tolist() == [0, -1, 1]
+    assert labels.classes.tolist() == [3, 7]

@@ -16,7 +16,7 @@ from cceclust.io.hdf5 import open_hdf5
 from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.decoding import as_rgb
 from cceclust.io.reading import naming
-from cceclust.io.stored import contents, load_column, refuse_names_in_npy, stored_file
+from cceclust.io.stored import contents, load_column, stored_file
 
 __all__ = ["ArrayImages", "ArrayPart", "Reopened", "open_array_images"]
 
@@ -94,10 +94,9 @@ class Reopened:
 
 def open_array_images(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
     """Read labels into memory, and images on request; images of an archive are read into memory as well."""
-    refuse_names_in_npy(path, dataset, labels_dataset)
     with stored_file(path) as file:
         stored = file.arrays
-        name = "" if "" in stored else choose_images(path, stored, dataset)
+        name = choose_images(path, stored, dataset)
         if labels_dataset is not None and labels_dataset not in stored:
             raise FileContentError(f"{path} has no dataset {labels_dataset!r} for labels; it has {contents(stored)}")
         labels = load_column(path, stored, labels_dataset or "labels")
