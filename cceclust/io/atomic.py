@@ -1,4 +1,4 @@
-"""The one way to write a file: never over an input, never two writers at once, complete or not at all."""
+"""The one way to write a file: never over an input, complete or not at all."""
 
 from __future__ import annotations
 
@@ -6,61 +6,24 @@ import os
 import re
 import secrets
 import shutil
+import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from cceclust.errors import CceclustError, FileError, InputError, TargetExistsError
-from cceclust.io.locks import locked
 
-__all__ = ["claiming", "refuse_inputs", "refuse_to_overwrite", "replacing"]
+__all__ = ["check_targets", "refuse_inputs", "refuse_to_overwrite", "replacing"]
 
 
-@contextmanager
-def claiming(
-    targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False
-) -> Iterator[None]:
-    """Guard the files to be written; enter this before long work, so that it fails early.
-
-    Nobody else may write them meanwhile. Leftovers of a killed writer of the same files are removed.
-
-    Parameters
-    ----------
-    targets : sequence of str or Path
-        The files to write.
-    inputs : iterable of str or Path
-        The files that are read; none of them may be a target, under any name.
-    force : bool
-        Allow targets that exist.
-
-    Examples
-    --------
-    >>> from cceclust.io.atomic import claiming
-    >>> with claiming(["sample_data/digits.h5"], inputs=["sample_data/../sample_data/digits.h5"], force=True):
-    ...     pass
-    Traceback (most recent call last):
-    cceclust.errors.InputError: sample_data/digits.h5 is one of the files to read; name another to write
-    """
+def check_targets(targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False) -> None:
+    """Raise unless all targets can be written and none is an input; call this before long work, to fail early."""
     paths = [Path(target) for target in targets]
-    for number, target in enumerate(paths):
+    for target in paths:
         refuse_to_overwrite(target, force=force)
-        if target.resolve() in [other.resolve() for other in paths[:number]]:
-            raise InputError(f"{target} would be written twice; name two files")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError(f"{', '.join(map(str, paths))}: a file would be written twice; name different files")
     refuse_inputs(paths, inputs)
-    with ExitStack() as claims:
-        for target in paths:
-            with naming(target):
-                claims.enter_context(claimed(target))
-        yield
-
-
-@contextmanager
-def claimed(target: Path, *, held_is_fine: bool = False) -> Iterator[None]:
-    """Hold the lock of a target, and remove what a killed writer left beside it."""
-    with locked(target.with_name(f".{target.name}.lock"), target, held_is_fine=held_is_fine) as is_new:
-        if is_new:
-            remove_leftovers(target)
-        yield
 
 
 def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
@@ -79,77 +42,63 @@ def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
 
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None:
     """Raise if a target is one of the inputs: symbolic links, hard links and other spellings count as the same file."""
-    there = {file: target for target in targets if (file := identity(target)) is not None}
-    if not there:
-        return
-    for source in inputs:
-        file = identity(Path(source))
-        if file in there:
-            raise InputError(f"{there[file]} is one of the files to read; name another to write")
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return the identity of a file, the same under all its names; None if there is no such file."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
-
-
-def remove_leftovers(target: Path) -> None:
-    """Remove parts that a killed writer of ``target`` left; only the owner of its lock may do so."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]+\.part")
-    for file in target.parent.iterdir():
-        if pattern.fullmatch(file.name):
-            file.unlink(missing_ok=True)
+    sources = [Path(source) for source in inputs if Path(source).exists()]
+    for target in targets:
+        if target.exists() and any(target.samefile(source) for source in sources):
+            raise InputError(f"{target} is one of the files to read; name another to write")
 
 
 @contextmanager
 def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is complete and on the disk.
 
-    Parameters
-    ----------
-    target : str or Path
-        The file to write.
-    force : bool
-        Replace ``target`` if it exists.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from cceclust.io.atomic import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "numbers.txt")
-    ...     with replacing(target) as part:
-    ...         _ = part.write_text("1 2 3")
-    ...         there_before = target.exists()
-    ...     there_before, target.read_text()
-    (False, '1 2 3')
+    Parts that a killed writer of the same target left behind are removed. Of two writers at once, the later one wins.
     """
     target = Path(target)
     refuse_to_overwrite(target, force=force)
-    with naming(target), claimed(target, held_is_fine=True):
-        # A unique name keeps two writers apart even where the file system has no locks.
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    with naming(target):
+        remove_leftovers(target)
+        part = target.with_name(f".{target.name}.{this_machine()}.{os.getpid()}.{secrets.token_hex(4)}.part")
         try:
             yield part
             refuse_to_overwrite(target, force=force)
             if target.exists():
                 # Keep the permissions of the old file.
                 shutil.copymode(target, part)
-            flush_to_disk(part)
+            with part.open("r+b") as file:
+                # If it were renamed before it is on the disk, a power cut could leave an empty file.
+                os.fsync(file.fileno())
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
 
-def flush_to_disk(path: Path) -> None:
-    """Wait until a file is on the disk: if it were renamed earlier, a power cut could leave it empty."""
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())
+def remove_leftovers(target: Path) -> None:
+    """Remove parts of ``target`` whose writers, processes of this machine, are dead."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{this_machine()}\.(\d+)\.[0-9a-f]+\.part")
+    for file in target.parent.iterdir():
+        match = pattern.fullmatch(file.name)
+        if match and not is_running(int(match[1])):
+            file.unlink(missing_ok=True)
+
+
+def this_machine() -> str:
+    """Return the name of this machine as a part of a file name: on shared disks, process numbers alone say little."""
+    return re.sub(r"\W", "-", socket.gethostname())
+
+
+def is_running(process: int) -> bool:
+    """Tell whether a process of this number exists."""
+    if os.name == "nt":
+        # There, os.kill would end it.
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextmanager

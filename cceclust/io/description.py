@@ -12,34 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust import choices
-from cceclust.io.clusters import Clusters, read_clusters
-from cceclust.io.features import FeatureFile, feature_files, open_features
-from cceclust.io.models import Model, read_model
-from cceclust.io.reading import listed, refuse_what_is_no_file
+from cceclust.fit.sample import needs_column_scaling
+from cceclust.io.clusters import read_clusters
+from cceclust.io.features import FeatureFile, existing_files, open_features
+from cceclust.io.models import read_model
+from cceclust.io.reading import listed
 from cceclust.io.run_folders import CLUSTERS, RUN_FILES, is_run, read_config, read_metrics
 from cceclust.io.stored import stored_file
-from cceclust.io.tables import TABLE_FILES
+from cceclust.io.tables import STDIN, TABLE_FILES
 
 __all__ = ["FileDescription", "describe"]
 
 
 @dataclass
 class FileDescription:
-    """What a file holds, in the order a reader wants to know it.
+    """What a file holds: plain values by name, and what it says about its origin.
 
-    Attributes
-    ----------
-    path : str
-        The file, or the folder of a run.
-    kind : {"features", "clusters", "model", "network", "run"}
-        What it is.
-    bytes : int
-        Its size.
-    facts : dict
-        Shape, type, labels, …: plain values by name.
-    provenance : dict
-        What the file says about its origin.
+    Its kind is "features", "clusters", "model", "network" or "run".
     """
 
     path: str
@@ -57,67 +46,51 @@ def describe(
     names_dataset: str | None = None,
     keep: Sequence[str] = (),
 ) -> FileDescription:
-    """Describe a feature, cluster or model file, or a run of ``cceclust deep``.
+    """Describe a feature, cluster or model file, several files of features, or a run of ``cceclust deep``.
 
-    Parameters
-    ----------
-    path : str or Path
-        Any file that cceclust reads, the folder of a run, or several files of features, as a folder or a pattern.
-    dataset, labels_dataset, names_dataset, keep
-        As in :func:`cceclust.io.open_features`.
-
-    Examples
-    --------
-    >>> from cceclust.io.description import describe
-    >>> describe("sample_data/digits.h5").facts["shape"]
-    (1797, 64)
+    The names of datasets are those of :func:`cceclust.io.open_features`.
     """
     path = Path(path)
     if is_run(path):
-        return describe_run(path)
-    files = feature_files(path)
-    for file in files:
-        refuse_what_is_no_file(file)
-    kind = "features" if dataset is not None or len(files) > 1 else kind_of(files[0])
-    description = FileDescription(str(path), kind, sum(file.stat().st_size for file in files))
-    if kind == "clusters":
-        clusters = read_clusters(path)
-        description.facts, description.provenance = cluster_facts(clusters), clusters.provenance
-    elif kind == "model":
-        model = read_model(path)
-        description.facts, description.provenance = model_facts(model), model.provenance
-    elif kind == "network":
-        description.facts, description.provenance = network_facts(path)
+        files, kind = [path / name for name in RUN_FILES if (path / name).is_file()], "run"
     else:
+        files = existing_files(path)
+        kind = "features" if dataset is not None or len(files) > 1 else kind_of(files[0])
+    n_bytes = sum(file.stat().st_size for file in files if file != STDIN)
+    if kind == "features":
         with open_features(
             path, dataset=dataset, labels_dataset=labels_dataset, names_dataset=names_dataset, keep=keep
         ) as features:
-            description.facts, description.provenance = feature_facts(features), features.attributes
-    return description
+            return FileDescription(str(path), kind, n_bytes, feature_facts(features), features.attributes)
+    facts = {"clusters": cluster_facts, "model": model_facts, "network": network_facts, "run": run_facts}[kind]
+    return FileDescription(str(path), kind, n_bytes, *facts(path))
 
 
-def cluster_facts(clusters: Clusters) -> dict[str, Any]:
+def cluster_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Summarise a clustering."""
-    return {
+    clusters = read_clusters(path)
+    facts = {
         "samples": len(clusters.labels),
         "clusters": np.unique(clusters.labels).size,
         "probabilities": None if clusters.probabilities is None else clusters.probabilities.shape,
         **label_facts(clusters.true_labels),
-        "restarts": None if clusters.losses is None else len(clusters.losses),
-        "loss": None if clusters.losses is None else float(np.nanmin(clusters.losses)),
+        "modularity": clusters.diagnostics.get("modularity"),
         "parameters": clusters.parameters,
     }
+    return facts, clusters.provenance
 
 
-def model_facts(model: Model) -> dict[str, Any]:
+def model_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Summarise a model."""
-    return {
+    model = read_model(path)
+    facts = {
         "clusters": model.coef.shape[0],
         "features": model.coef.shape[1],
         "dtype": str(model.coef.dtype),
         "borders": "linear" if model.curves is None else "curved",
         "parameters": model.parameters,
     }
+    return facts, model.provenance
 
 
 def network_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -129,10 +102,9 @@ def network_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"network": network, "clusters": n_clusters, "weights": n_weights}, provenance
 
 
-def describe_run(path: Path) -> FileDescription:
-    """Describe the folder of a run: how far it is, and its settings."""
+def run_facts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Summarise a run: how far it is, and its settings."""
     config, epochs = read_config(path), read_metrics(path)
-    files = [path / name for name in RUN_FILES if (path / name).is_file()]
     last = epochs[-1] if epochs else {}
     names = {"n_clusters": "clusters", "network": "network", "objective": "objective", "images": "images"}
     facts = {
@@ -140,15 +112,14 @@ def describe_run(path: Path) -> FileDescription:
         "epochs": f"{len(epochs)} of {config.pop('n_epochs', None)}",
         "complete": (path / CLUSTERS).is_file(),
         **{name: last.get(name) for name in ("loss", "cluster_entropy", "accuracy", "nmi", "ari")},
-        "files": ", ".join(file.name for file in files),
+        "files": ", ".join(name for name in RUN_FILES if (path / name).is_file()),
     }
-    provenance = {name: value for name, value in config.items() if value is not None}
-    return FileDescription(str(path), "run", sum(file.stat().st_size for file in files), facts, provenance)
+    return facts, {name: value for name, value in config.items() if value is not None}
 
 
 def kind_of(path: Path) -> str:
     """Read the kind that a file states; a file without one is taken for features."""
-    if path.suffix.lower() in TABLE_FILES:
+    if path == STDIN or path.suffix.lower() in TABLE_FILES:
         return "features"
     with stored_file(path) as file:
         kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
@@ -157,45 +128,40 @@ def kind_of(path: Path) -> str:
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:
     """Collect facts in one pass over all rows."""
-    not_finite, first_not_finite = 0, None
+    not_finite: list[int] = []
     lowest = np.full(features.n_features, np.inf)
     highest = np.full(features.n_features, -np.inf)
     digests = bytearray()
-    for start, rows in features.blocks():
+    for where, block in features.blocks():
+        rows = block.toarray() if features.is_sparse else block
         bad = ~np.isfinite(rows).all(axis=1)
-        if bad.any() and first_not_finite is None:
-            first_not_finite = start + int(np.argmax(bad))
-        not_finite += int(bad.sum())
-        if not bad.all():
-            good = rows[~bad] if bad.any() else rows
-            lowest = np.minimum(lowest, good.min(axis=0))
-            highest = np.maximum(highest, good.max(axis=0))
+        not_finite += (np.flatnonzero(bad) + where.start).tolist()
+        lowest = rows[~bad].min(axis=0, initial=np.inf).clip(max=lowest)
+        highest = rows[~bad].max(axis=0, initial=-np.inf).clip(min=highest)
         for row in np.ascontiguousarray(rows):
             digests += hashlib.blake2b(row, digest_size=8).digest()
+    is_empty = len(not_finite) == features.n_samples
+    widths = np.zeros(1) if is_empty else highest - lowest
+    widest = None
+    if needs_column_scaling(widths):
+        times = widths.max() / np.median(widths[widths > 0])
+        widest = f"column {widths.argmax()} spans {times:,.0f} times what the median column does; fit scales columns"
     return {
         "shape": features.shape,
-        "dtype": str(features.dtype),
+        "dtype": str(features.matrix.dtype),
         "dataset": features.dataset or None,
         **label_facts(features.labels),
         "paths": features.paths is not None,
         "names": None if features.names is None else f"{features.names[0]} … {features.names[-1]}",
         "columns": None if features.columns is None else listed(features.columns),
-        "neighbors": None if features.neighbors is None else features.neighbors.shape[1],
-        "rows_with_nan_or_infinity": not_finite,
-        "first_row_with_nan_or_infinity": first_not_finite,
+        "notes": "; ".join(features.notes) or None,
+        "rows_with_nan_or_infinity": len(not_finite),
+        "first_row_with_nan_or_infinity": not_finite[0] if not_finite else None,
         "constant_columns": int((lowest == highest).sum()),
-        "widest_column": widest_column(highest - lowest),
+        "widest_column": widest,
         "duplicate_rows": features.n_samples - np.unique(np.frombuffer(digests, np.uint64)).size,
-        "range": None if not_finite == features.n_samples else (float(lowest.min()), float(highest.max())),
+        "range": None if is_empty else (float(lowest.min()), float(highest.max())),
     }
-
-
-def widest_column(ranges: NDArray[Any]) -> str | None:
-    """Name the column that dominates all distances, if columns seem to be in different units."""
-    if not (np.isfinite(ranges).all() and choices.needs_column_scaling(ranges.astype(np.float64))):
-        return None
-    times = ranges.max() / np.median(ranges[ranges > 0])
-    return f"column {int(ranges.argmax())} spans {times:,.0f} times what the median column does; fit scales columns"
 
 
 def label_facts(labels: NDArray[Any] | None) -> dict[str, Any]:

@@ -8,45 +8,37 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import FileContentError, InputError
+from cceclust.fit.source import block_slices, computing_dtype
+from cceclust.io.arrays import StoredFile
 from cceclust.io.atomic import replacing
-from cceclust.io.hdf5 import refuse_chunk_bombs, write_column, writing_hdf5
+from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
 from cceclust.io.provenance import check_stamp, is_stamped, stamp
-from cceclust.io.reading import by_ending, naming, refuse_bomb, refuse_what_is_no_file
-from cceclust.io.shards import StackedRows, common_attributes, files_meant, stacked_columns
-from cceclust.io.sparse_arrays import is_sparse
-from cceclust.io.stored import (
-    ARRAY_FILES,
-    StoredFile,
-    choose_matrix,
-    contents,
-    load_column,
-    load_neighbors,
-    load_row_names,
-    refuse_names_in_npy,
-    stored_file,
-)
+from cceclust.io.reading import by_ending, naming, refuse_what_is_no_file
+from cceclust.io.shards import StackedRows, files_meant, stacked_columns
+from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "existing_files", "feature_files", "open_features", "write_features"]
+__all__ = ["FeatureFile", "check_features_name", "existing_files", "open_features", "write_features"]
 
-CHUNK_BYTES = 1 << 20
+# Rows here and there are read in runs of about this size.
+RUN_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
 
 
+@dataclass(eq=False)
 class FeatureFile:
-    """A matrix of features in a file, read in parts of any size.
+    """A matrix of features in a file, read in parts of any size, with what the file knows of its rows.
 
-    Made by :func:`open_features`. Use it in a ``with`` statement, or call :meth:`close`.
+    Made by :func:`open_features`. Use it in a ``with`` statement, or call ``close()``.
 
     Attributes
     ----------
@@ -54,95 +46,52 @@ class FeatureFile:
         The file.
     dataset : str
         The name of the matrix inside the file; empty for ``.npy``, which holds only one.
-    labels : ndarray of shape (n_samples,) or None
-        True labels, integers or strings, if the file has them.
-    paths : ndarray of shape (n_samples,) or None
-        The source of each row, if the file has it.
-    names : ndarray of shape (n_samples,) or None
-        The name of each row, if the file has one.
+    matrix : object
+        What has the shape and the type of the stored numbers, and gives runs of rows.
+    labels, paths, names : ndarray of shape (n_samples,) or None
+        True labels (integers or strings), the source and the name of each row, if the file has them.
     kept : dict of str to ndarray of shape (n_samples,)
         Other columns of the file that are to be kept with the clusters.
     columns : list of str or None
         The names of the features, if they are the columns of a table.
-    neighbors : ndarray of shape (n_samples, n_neighbors) or None
-        Nearest neighbours of each row, if the file has them for this matrix.
     attributes : dict
         What the file states about itself: backbone, weights, …
+    notes : list of str
+        What a user should be told about the reading.
     choices : dict
         The names that were given to :func:`open_features` for labels, row names and columns to keep.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        dataset: str,
-        matrix: Any,
-        *,
-        labels: NDArray[Any] | None = None,
-        paths: NDArray[Any] | None = None,
-        names: NDArray[Any] | None = None,
-        kept: Mapping[str, NDArray[Any]] | None = None,
-        columns: list[str] | None = None,
-        neighbors: NDArray[Any] | None = None,
-        attributes: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.path = path
-        self.dataset = dataset
-        self.labels = labels
-        self.paths = paths
-        self.names = names
-        self.kept = dict(kept or {})
-        self.columns = columns
-        self._neighbors = neighbors
-        self.attributes = dict(attributes or {})
-        self.choices: dict[str, Any] = {}
-        self._matrix = matrix
-        self._close: Callable[[], None] = lambda: None
-        self._check()
+    path: Path
+    dataset: str
+    matrix: Any
+    labels: NDArray[Any] | None = None
+    paths: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
+    kept: dict[str, NDArray[Any]] = field(default_factory=dict)
+    columns: list[str] | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    choices: dict[str, Any] = field(default_factory=dict)
+    close: Callable[[], None] = lambda: None
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         where = f"{self.path}: dataset {self.dataset!r}" if self.dataset else f"{self.path}"
-        shape = tuple(self._matrix.shape)
+        shape = tuple(self.matrix.shape)
         if len(shape) != 2:
             raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
         if 0 in shape:
             raise FileContentError(f"{where} is empty: its shape is {shape}")
-        if isinstance(self._matrix, h5py.Dataset):
-            refuse_chunk_bombs(self._matrix)
-        columns = {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}
-        for name, column in columns.items():
-            if column is None:
-                continue
-            if column.ndim != 1:
-                raise FileContentError(f"{self.path}: {name} have shape {column.shape}; expected 1-D")
-            if len(column) != self.n_samples:
+        for name, column in {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}.items():
+            if column is not None and column.shape != shape[:1]:
                 raise FileContentError(
-                    f"{self.path}: {len(column)} {name} for {self.n_samples} rows; expected one for each"
+                    f"{self.path}: {name} have shape {column.shape}; expected one for each row: {shape[:1]}"
                 )
-
-    @property
-    def neighbors(self) -> NDArray[Any] | None:
-        """Nearest neighbours of each row, if the file has them for this matrix; checked on first use."""
-        graph = self._neighbors
-        if graph is None:
-            return None
-        problem = None
-        if graph.ndim != 2 or len(graph) != self.n_samples or graph.shape[1] == 0:
-            problem = f"have shape {graph.shape}; expected ({self.n_samples}, n_neighbors)"
-        elif not is_index_of(graph, self.n_samples):
-            # Compiled code uses them as indices without a check, and would read outside its arrays.
-            problem = f"are not all row numbers from 0 to {self.n_samples - 1}"
-        if problem is not None:
-            raise FileContentError(
-                f"{self.path}: neighbors {problem}; find them anew with cceclust neighbors --force, or do without by "
-                "--neighbors 0"
-            )
-        return graph
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n_samples, n_features)."""
-        rows, columns = self._matrix.shape
+        rows, columns = self.matrix.shape
         return int(rows), int(columns)
 
     @property
@@ -156,110 +105,77 @@ class FeatureFile:
         return self.shape[1]
 
     @property
-    def parts(self) -> list[tuple[Path, slice]]:
-        """The files that hold the matrix, and the rows that each of them has."""
-        if not isinstance(self._matrix, StackedRows):
-            return [(self.path, slice(0, self.n_samples))]
-        begins = self._matrix.begins.tolist()
-        return [
-            (part.path, slice(begin, end))
-            for part, begin, end in zip(self._matrix.parts, begins[:-1], begins[1:], strict=True)
-        ]
-
-    @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers in the file."""
-        dtype: np.dtype[Any] = self._matrix.dtype
-        return dtype
+        """float32 or float64: the type of all rows that are handed out."""
+        return computing_dtype(self.matrix.dtype)
 
     @property
     def is_sparse(self) -> bool:
-        """Whether :meth:`array` returns a sparse matrix."""
-        return is_sparse(self._matrix) or getattr(self._matrix, "is_sparse", False)
+        """Whether rows are handed out as a sparse matrix (CSR), except by :meth:`read`."""
+        return hasattr(self.matrix, "tocsr") or getattr(self.matrix, "is_sparse", False)
+
+    @property
+    def parts(self) -> list[tuple[Path, slice]]:
+        """The files that hold the matrix, and the rows that each of them has."""
+        if isinstance(self.matrix, StackedRows):
+            return [(part.path, place) for part, place in self.matrix.parts]
+        return [(self.path, slice(0, self.n_samples))]
 
     @property
     def chunk_rows(self) -> int:
         """Number of successive rows that the file stores, and reads, as one."""
-        chunks = getattr(self._matrix, "chunks", None)
+        chunks = getattr(self.matrix, "chunks", None)
         return min(int(chunks[0]), self.n_samples) if chunks else 1
-
-    @property
-    def block_rows(self) -> int:
-        """Number of successive rows that are cheap to read at once: whole chunks, about 1 MiB."""
-        return self.chunk_rows * max(1, CHUNK_BYTES // (self.chunk_rows * self.n_features * self.dtype.itemsize))
-
-    def __len__(self) -> int:
-        return self.n_samples
-
-    def __repr__(self) -> str:
-        return f"<FeatureFile {str(self.path)!r} {self.shape} {self.dtype}>"
 
     def __enter__(self) -> FeatureFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._close()
-
     def array(self) -> Any:
-        """Return the whole matrix; ``.npy`` and ``.safetensors`` stay memory-mapped, sparse matrices sparse (CSR)."""
-        if isinstance(self._matrix, StackedRows):
-            return self._matrix.whole()
-        is_loaded = isinstance(self._matrix, np.ndarray) or self.is_sparse
-        return self._matrix if is_loaded else self.read(slice(None))
+        """Return the whole matrix; ``.npy`` stays memory-mapped if its type allows it, sparse matrices stay sparse."""
+        return self.run(0, self.n_samples)
 
-    def read(self, rows: slice | ArrayLike) -> NDArray[Any]:
-        """Return the rows of a slice or of an array of indices (negative ones count from the end), in that order.
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield successive blocks of rows with their place."""
+        for where in block_slices(self.shape, self.dtype):
+            yield where, self.run(where.start, where.stop)
 
-        Rows of a sparse matrix are made dense.
-        """
-        if isinstance(rows, slice):
-            start, stop, step = rows.indices(self.n_samples)
-            if step == 1:
-                return self._read_run(start, stop)
-            rows = np.arange(start, stop, step)
-        indices = self._as_indices(rows)
-        if type(self._matrix) is np.ndarray:
-            return self._matrix[indices]
-        return self._matrix[indices].toarray() if is_sparse(self._matrix) else self._gather(indices)
-
-    def _read_run(self, start: int, stop: int) -> NDArray[Any]:
-        forget_mapped_pages(self._matrix)
+    def run(self, start: int, stop: int) -> Any:
+        """Return successive rows."""
+        forget_mapped_pages(self.matrix)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
-            rows = self._matrix[start : max(start, stop)]
-            return rows.toarray() if is_sparse(rows) else np.asarray(rows)
+            return self.matrix[start:stop].astype(self.dtype, copy=False)
 
-    def _as_indices(self, rows: ArrayLike) -> NDArray[np.intp]:
-        indices = np.asarray(rows)
-        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise InputError(f"rows have shape {indices.shape} and type {indices.dtype}; expected a list of integers")
-        indices = indices.astype(np.intp)
-        outside = (indices < -self.n_samples) | (indices >= self.n_samples)
-        if outside.any():
-            raise InputError(f"there is no row {indices[outside][0]}: {self.path} has {self.n_samples} rows")
-        return np.where(indices < 0, indices + self.n_samples, indices)
-
-    def _gather(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        # h5py's own indexing by arrays is slow and needs sorted indices: read each block once instead. Of a memory map
-        # only one block is held at a time.
-        result = np.empty((len(indices), self.n_features), self.dtype)
-        order = np.argsort(indices, kind="stable")
-        blocks, begins = np.unique(indices[order] // self.block_rows, return_index=True)
-        for block, wanted in zip(blocks, np.split(order, begins[1:]), strict=False):
-            start = int(block) * self.block_rows
-            result[wanted] = self._read_run(start, start + self.block_rows)[indices[wanted] - start]
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        """Return the rows with these ascending numbers, as an array or a CSR matrix."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+            return self.run(int(rows[0]), int(rows[-1]) + 1)
+        if self.is_sparse or type(self.matrix) is np.ndarray:
+            whole = self.array() if isinstance(self.matrix, StackedRows) else self.matrix
+            return whole[rows].astype(self.dtype, copy=False)
+        # Each chunk is read once, and of a memory map only one run of rows is held at a time.
+        row_bytes = self.n_features * self.matrix.dtype.itemsize
+        run_rows = self.chunk_rows * max(1, RUN_BYTES // (self.chunk_rows * row_bytes))
+        result = np.empty((len(rows), self.n_features), self.dtype)
+        runs, begins = np.unique(rows // run_rows, return_index=True)
+        for start, begin, end in zip(runs * run_rows, begins, [*begins, len(rows)][1:], strict=True):
+            stop = min(start + run_rows, self.n_samples)
+            result[begin:end] = self.run(int(start), int(stop))[rows[begin:end] - start]
         return result
 
-    def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield ``(first row, rows)`` from top to bottom, ``n_rows`` at a time or as many as are cheap to read."""
-        step = n_rows or self.block_rows
-        for start in range(0, self.n_samples, step):
-            yield start, self.read(slice(start, start + step))
+    def read(self, rows: slice | ArrayLike) -> NDArray[Any]:
+        """Return the rows of a slice or of an array of row numbers, in that order; sparse ones are made dense."""
+        indices = np.arange(*rows.indices(self.n_samples)) if isinstance(rows, slice) else np.asarray(rows)
+        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+            raise InputError(f"rows have shape {indices.shape} and type {indices.dtype}; expected a list of integers")
+        outside = (indices < 0) | (indices >= self.n_samples)
+        if outside.any():
+            raise InputError(f"there is no row {indices[outside][0]}: {self.path} has {self.n_samples} rows")
+        ascending, places = np.unique(indices.astype(np.intp), return_inverse=True)
+        found = self.take(ascending)
+        return np.asarray((found.toarray() if self.is_sparse else found)[places])
 
 
 def forget_mapped_pages(matrix: Any) -> None:
@@ -267,11 +183,6 @@ def forget_mapped_pages(matrix: Any) -> None:
     mapping = getattr(matrix, "base", None)
     if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)
-
-
-def is_index_of(indices: NDArray[Any], length: int) -> bool:
-    """Tell whether all of ``indices`` are integers from 0 to ``length - 1``."""
-    return indices.dtype.kind in "iu" and (indices.size == 0 or bool(indices.min() >= 0 and indices.max() < length))
 
 
 def open_features(
@@ -288,9 +199,9 @@ def open_features(
     ----------
     path : str, Path or sequence of them
         A ``.h5``, ``.hdf5``, ``.h5ad``, ``.npy``, ``.npz``, ``.safetensors``, ``.csv``, ``.tsv``, ``.parquet``,
-        ``.arrow`` or ``.feather`` file; ``-`` for comma-separated values on standard input. A folder, a pattern such as
-        ``features/*.h5`` or several files are one matrix, with the rows of the files in sorted order, or in the order
-        given.
+        ``.arrow``, ``.feather`` or ``.jsonl`` file; ``-`` for comma-separated values on standard input. A folder, a
+        pattern such as ``features/*.h5`` or several files are one matrix, with the rows of the files in sorted order,
+        or in the order given.
     dataset : str, optional
         Name of the matrix inside the file; by default ``features``, or the only matrix there is. In a table: the name
         of a column of lists, or the names of columns with commas between them; by default all columns that have no
@@ -300,7 +211,7 @@ def open_features(
         ``class``.
     names_dataset : str, optional
         Name of the row names inside the file; by default ``names``, the index of an AnnData file or, in a table, a
-        first column without a name, ``id``, ``name`` or ``index``, if it is there.
+        first column without a name, ``id``, ``name`` or ``index``, or else a column of whole numbers that only rise.
     keep : sequence of str
         Names of other columns inside the file to keep with the clusters. In a table they are no features.
 
@@ -315,29 +226,23 @@ def open_features(
     ...     digits.shape, digits.read([0, 5]).shape
     ((1797, 64), (2, 64))
     """
-    files = feature_files(path)
+    files = existing_files(path)
     roles = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": list(dict.fromkeys(keep))}
     with ExitStack() as stack:
         parts = [stack.enter_context(open_one(file, dataset=dataset, **roles)) for file in files]
-        is_one = len(parts) == 1
-        features = (
-            parts[0] if is_one else stacked(Path(path) if isinstance(path, str | Path) else files[0].parent, parts)
-        )
-        opened = stack.pop_all()
-    features._close = features._close if is_one else opened.close
+        features = parts[0]
+        if len(parts) > 1:
+            features = stacked(Path(path) if isinstance(path, str | Path) else files[0].parent, parts)
+            features.close = stack.pop_all().close
+        stack.pop_all()
     features.choices = {name: value for name, value in roles.items() if value}
     return features
 
 
-def feature_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that a path, a folder, a pattern or several of them stand for, in the order of their rows."""
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
-    return files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
-
-
 def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files of features, after a check that they are there."""
-    files = feature_files(path)
+    """Return the files that a path, a folder, a pattern or several of them stand for, after a check of each."""
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
+    files = files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
     for file in files:
         if file != STDIN:
             refuse_what_is_no_file(file)
@@ -346,36 +251,40 @@ def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
 
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     """Put feature files together to one matrix. What only some of them have is left out."""
-    columns = {name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")}
-    kept = {name: stacked_columns([part.kept[name] for part in parts]) for name in parts[0].kept}
+    first = parts[0]
+    kept = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
     return FeatureFile(
         path,
-        parts[0].dataset,
+        first.dataset,
         StackedRows(parts),
-        **columns,
+        labels=stacked_columns([part.labels for part in parts]),
+        paths=stacked_columns([part.paths for part in parts]),
+        names=stacked_columns([part.names for part in parts]),
         kept={name: column for name, column in kept.items() if column is not None},
-        columns=parts[0].columns,
-        attributes=common_attributes([part.attributes for part in parts]),
+        columns=first.columns,
+        attributes=dict(
+            item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
+        ),
+        notes=first.notes,
     )
 
 
 def open_one(path: Path, **roles: Any) -> FeatureFile:
     """Open one file of features."""
-    if path == STDIN or path.suffix.lower() in TABLE_FILES:
-        return FeatureFile(
-            Path("stdin") if path == STDIN else path, roles["dataset"] or "", **choose_columns(path, **roles)
-        )
-    refuse_what_is_no_file(path)
-    refuse_names_in_npy(path, roles["dataset"], roles["labels_dataset"], roles["names_dataset"], *roles["keep"])
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
+        if path == STDIN or path.suffix.lower() in TABLE_FILES:
+            shown = Path("stdin") if path == STDIN else path
+            return FeatureFile(shown, roles["dataset"] or "", **choose_columns(shown, file.arrays, **roles))
         if is_stamped(file.attributes):
             check_stamp(file.attributes, "features", path)
-            refuse_incomplete(file.attributes, path)
+            if not file.attributes.get("complete", True):
+                raise FileContentError(
+                    f"{path} is not complete: its extraction was stopped; repeat the same extract command to finish it"
+                )
         features = choose_arrays(path, file, **roles)
-        if isinstance(features._matrix, h5py.Dataset):
-            # The rows are read later, from the open file.
-            features._close = stack.pop_all().close
+        # The rows are read later, from the open file.
+        features.close = stack.pop_all().close
     return features
 
 
@@ -387,35 +296,29 @@ def choose_arrays(
     names_dataset: str | None,
     keep: Sequence[str],
 ) -> FeatureFile:
-    """Choose features, labels, paths, names and neighbours among the arrays of a file."""
+    """Choose features, labels, paths and names among the arrays of a file."""
     stored = file.arrays
     name = choose_matrix(path, stored, dataset)
-    wanted = {"for labels": [labels_dataset], "for row names": [names_dataset], "to keep": keep}
-    for purpose, columns in wanted.items():
-        for column in columns:
-            if column is not None and column.strip("/") not in stored:
-                raise FileContentError(f"{path} has no dataset {column!r} {purpose}; it has {contents(stored)}")
-    refuse_bomb(path, name, stored[name].n_bytes)
-    kept = {column: load_column(path, stored, column.strip("/")) for column in keep}
+
+    def column(wanted: str | None, purpose: str, default: str = "") -> NDArray[Any] | None:
+        if wanted is not None and wanted.strip("/") not in stored:
+            raise FileContentError(f"{path} has no dataset {wanted!r} {purpose}; it has {contents(stored)}")
+        return load_column(path, stored, (wanted or default).strip("/"))
+
+    # Other matrices of an AnnData file, as those of its variables, have other rows than its index.
+    has_index = OBSERVATIONS in stored and stored[OBSERVATIONS].shape == stored[name].shape[:1]
+    usual_names = OBSERVATIONS if has_index and "names" not in stored else "names"
+    names = column(names_dataset, "for row names", usual_names)
     return FeatureFile(
         path,
         name,
         stored[name].load(),
-        labels=load_column(path, stored, (labels_dataset or "labels").strip("/")),
+        labels=column(labels_dataset, "for labels", "labels"),
         paths=load_column(path, stored, "paths"),
-        names=load_row_names(path, stored, names_dataset, matrix=name),
-        kept={column: values for column, values in kept.items() if values is not None},
-        neighbors=load_neighbors(path, stored, name),
+        names=None if names is None else names.astype(str),
+        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in keep},
         attributes=file.attributes,
     )
-
-
-def refuse_incomplete(attributes: Mapping[str, Any], path: Path) -> None:
-    """Raise if the file is marked as unfinished."""
-    if not attributes.get("complete", True):
-        raise FileContentError(
-            f"{path} is not complete: its extraction was stopped; repeat the same extract command to finish it"
-        )
 
 
 def check_features_name(path: str | Path) -> None:
@@ -465,7 +368,7 @@ def write_features(
     ...         tiny.shape, tiny.labels.tolist()
     ((3, 3), ['a', 'b', 'a'])
     """
-    path, matrix = Path(path), np.asarray(features)
+    matrix = np.asarray(features)
     check_features_name(path)
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.name not in FLOAT_TYPES:
         raise InputError(
@@ -477,22 +380,8 @@ def write_features(
     for name, column in columns.items():
         if column.shape != matrix.shape[:1]:
             raise InputError(f"{name} have shape {column.shape}; expected one for each row: {matrix.shape[:1]}")
-    chunk_rows = min(len(matrix), max(1, CHUNK_BYTES // (matrix.shape[1] * matrix.dtype.itemsize)))
-    with replacing(path, force=force) as part, writing_hdf5(part) as (file, storage):
-        dataset = file.create_dataset(
-            "features",
-            matrix.shape,
-            matrix.dtype,
-            chunks=(chunk_rows, matrix.shape[1]),
-            compression="gzip" if compress else None,
-            compression_opts=9 if compress else None,
-            shuffle=compress,
-        )
-        for start in range(0, len(matrix), chunk_rows):
-            dataset[start : start + chunk_rows] = matrix[start : start + chunk_rows]
-            storage.raise_error()
-        for name, column in columns.items():
-            write_column(file, name, column)
-        if skipped is not None and len(np.asarray(skipped)):
-            write_column(file, "skipped", skipped)
-        file.attrs.update({**(attributes or {}), **stamp("features"), "complete": True})
+    if skipped is not None and np.size(skipped):
+        columns["skipped"] = np.asarray(skipped)
+    stated = {**(attributes or {}), **stamp("features"), "complete": True}
+    with replacing(path, force=force) as part:
+        write_hdf5(part, {"features": matrix, **columns}, stated, compress=compress)

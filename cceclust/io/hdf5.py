@@ -1,11 +1,10 @@
-"""HDF5 as cceclust uses it: reading that survives hostile files, writing that survives a full disk."""
+"""HDF5 files: datasets by name, AnnData's columns and sparse matrices among them, and how cceclust writes its own."""
 
 from __future__ import annotations
 
-import io
-import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,172 +12,98 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import FileContentError, InputError
-from cceclust.io.guarded_reading import let_a_child_read_first
-from cceclust.io.reading import refuse_bomb
+from cceclust.errors import InputError
+from cceclust.io.array_files import checked_csr
+from cceclust.io.arrays import StoredArray, StoredFile
 
-__all__ = [
-    "LateErrorFile",
-    "as_plain_value",
-    "is_text",
-    "lies_elsewhere",
-    "open_hdf5",
-    "plain_attributes",
-    "read_column",
-    "refuse_chunk_bombs",
-    "write_column",
-    "writing_hdf5",
-]
+__all__ = ["OBSERVATIONS", "as_plain_value", "open_hdf5", "write_hdf5"]
 
-# Smaller arrays are read completely to check that they can be read.
-WHOLE_BYTES = 1 << 24
-MOST_ATTRIBUTES = 10_000
+# The names of the observations in an AnnData file.
+OBSERVATIONS = "obs/_index"
+SPARSE_PARTS = ("data", "indices", "indptr")
+# Rows are read in successive blocks: a chunk that reaches into the next block should not be unpacked twice.
+CACHE_BYTES = 1 << 26
+# The size of the chunks that are written: large enough to read fast, small enough for a few rows of random places.
+CHUNK_BYTES = 1 << 20
 
 
-class LateErrorFile(io.FileIO):
-    """A file that stores its first write error instead of raising it, and keeps all later data in memory.
-
-    After a failed write (a full disk), the HDF5 library leaves the process in a state that crashes later, so it must
-    never see one. Writers check ``error`` from time to time, and stop.
-    """
-
-    def __init__(self, path: Path, mode: str) -> None:
-        super().__init__(path, mode)
-        self.error: BaseException | None = None
-        self._unwritten: dict[int, bytes] = {}
-
-    def write(self, data: Any) -> int:
-        """Write all of ``data``, or keep it in memory after an error."""
-        view, position = memoryview(data).cast("B"), self.tell()
-        try:
-            written = 0
-            while self.error is None and written < len(view):
-                written += super().write(view[written:])
-        except BaseException as error:  # Ctrl-C must not pass through HDF5 either.
-            self.error = error
-        if self.error is not None:
-            self._unwritten[position] = bytes(view)
-        return len(view)
-
-    def readinto(self, buffer: Any) -> int:
-        """Read data that was written or kept; HDF5 reads its own indices back."""
-        view, position = memoryview(buffer).cast("B"), self.tell()
-        read = super().readinto(view) or 0
-        view[read:] = bytes(len(view) - read)
-        for start, data in self._unwritten.items():
-            first, last = max(start, position), min(start + len(data), position + len(view))
-            if first < last:
-                view[first - position : last - position] = data[first - start : last - start]
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        """Set the length, if there is room."""
-        try:
-            if self.error is None:
-                return super().truncate(size)
-        except BaseException as error:
-            self.error = error
-        return size or 0
-
-    def raise_error(self) -> None:
-        """Raise the first error, if there was one."""
-        if self.error is not None:
-            raise self.error
+def open_hdf5(path: Path) -> StoredFile:
+    """List the datasets of a file, which stays open for reading them."""
+    file = h5py.File(path, "r", rdcc_nbytes=CACHE_BYTES)
+    try:
+        stored: dict[str, StoredArray] = {}
+        # This does not follow links to other places, nor to other files.
+        file.visititems(lambda name, item: add_item(stored, name, item))
+        if isinstance(file.get("obs", getlink=True), h5py.HardLink):
+            # A column of any name can be the index of AnnData's observations; its group says which.
+            index = f"obs/{as_plain_value(file['obs'].attrs.get('_index', 'index'))}"
+            if index in stored:
+                stored[OBSERVATIONS] = stored[index]
+        attributes = {str(name): as_plain_value(value) for name, value in file.attrs.items()}
+    except BaseException:
+        file.close()
+        raise
+    return StoredFile(stored, attributes, file.close)
 
 
-@contextmanager
-def writing_hdf5(path: Path) -> Iterator[tuple[h5py.File, LateErrorFile]]:
-    """Create an HDF5 file; on closing, raise the error of the first failed write.
-
-    Long writes should call the second value's ``raise_error`` between pieces, so that they stop soon after a failure.
-    """
-    with LateErrorFile(path, "w+b") as storage:
-        with h5py.File(storage, "w") as file:
-            yield file, storage
-        storage.raise_error()
-
-
-def open_hdf5(path: Path) -> h5py.File:
-    """Open a file for reading, after a check that this does not crash the process."""
-    let_a_child_read_first(path, walk)
-    return h5py.File(path, "r")
-
-
-def walk(path: Path) -> None:
-    """Read the structure, the text and the small arrays of a file, and skip what is refused."""
-
-    def visit(_: str, item: h5py.Dataset | h5py.Group) -> None:
-        try:
-            plain_attributes(item.attrs)
-            if isinstance(item, h5py.Dataset) and not lies_elsewhere(item):
-                refuse_chunk_bombs(item)
-                # Text of variable length is stored in heaps; damaged heaps cause endless loops.
-                if item.dtype.hasobject or item.nbytes <= WHOLE_BYTES:
-                    read_column(item)
-        except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
-            # The library has no error type of its own for too little memory.
-            if "alloc" in str(error):
-                raise MemoryError from None
-
-    with h5py.File(path, "r") as file:
-        plain_attributes(file.attrs)
-        file.visititems(visit)
-
-
-def refuse_chunk_bombs(dataset: h5py.Dataset) -> None:
-    """Raise if reading a row of a small file would fill the memory; this also reads the index of the chunks."""
-    if dataset.chunks:
-        n_bytes = math.prod(dataset.chunks) * dataset.dtype.itemsize
-        refuse_bomb(Path(dataset.file.filename), f"a chunk of {dataset.name}", n_bytes)
-        dataset.id.get_num_chunks()
-
-
-def is_text(dataset: h5py.Dataset) -> bool:
-    """Tell whether a dataset holds strings."""
-    return h5py.check_string_dtype(dataset.dtype) is not None
-
-
-def lies_elsewhere(dataset: h5py.Dataset) -> bool:
-    """Tell whether a dataset has its values in other files, which an untrusted file must not make us read."""
-    return bool(dataset.external) or bool(dataset.is_virtual)
-
-
-def read_column(dataset: h5py.Dataset) -> NDArray[Any]:
-    """Read numbers, or text as ``str``; file names that are not UTF-8 keep their bytes, as in :func:`os.fsdecode`."""
-    path = Path(dataset.file.filename)
-    if dataset.shape is None:
-        raise FileContentError(f"{path}: dataset {dataset.name!r} is empty")
-    refuse_bomb(path, dataset.name, dataset.nbytes)
-    if not is_text(dataset):
-        return np.asarray(dataset[...])
-    text = dataset.asstr(errors="surrogateescape")[...]
-    # NumPy stores every string with the length of the longest.
-    longest = max(map(len, np.ravel(text)), default=0)
-    refuse_bomb(path, dataset.name, 4 * longest * np.size(text))
-    return np.asarray(text, dtype=str)
-
-
-def write_column(file: h5py.File, name: str, column: ArrayLike) -> None:
-    """Write numbers or text."""
-    values = np.asarray(column)
-    if values.dtype.kind == "U":
-        encoded = np.char.encode(values, "utf-8", "surrogateescape")
-        file.create_dataset(name, data=encoded.astype(object), dtype=h5py.string_dtype())
-    elif values.dtype.kind in "fiub":
-        file.create_dataset(name, data=values)
+def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5py.Group) -> None:
+    """Describe a dataset, or a group of AnnData's that stands for a column or a sparse matrix."""
+    if isinstance(item, h5py.Group):
+        if has_datasets(item, "codes", "categories"):
+            stored[name] = StoredArray(item["codes"].shape, "text", "text", partial(read_categories, item))
+        elif has_datasets(item, *SPARSE_PARTS):
+            stored[name] = sparse_group(item)
+    elif not is_own(item):
+        stored[name] = StoredArray(item.shape or (), "other", "values in other files", lambda: item)
+    elif h5py.check_string_dtype(item.dtype) is not None:
+        stored[name] = StoredArray(item.shape or (), "text", "text", partial(read_dataset, item))
     else:
-        raise InputError(f"{name} are of type {values.dtype}; expected numbers or text")
+        stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item)
 
 
-def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return HDF5 attributes as plain Python values."""
-    if len(attributes) > MOST_ATTRIBUTES:
-        raise FileContentError(f"{len(attributes):,} attributes; expected no more than {MOST_ATTRIBUTES:,}")
-    return {str(name): as_plain_value(value) for name, value in attributes.items()}
+def is_own(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset has its values in the same file, and not in others that nobody asked us to read."""
+    return not (dataset.external or dataset.is_virtual)
+
+
+def has_datasets(group: h5py.Group, *names: str) -> bool:
+    """Tell whether a group has its own datasets of these names, not links to other files."""
+    are_there = all(isinstance(group.get(name, getlink=True), h5py.HardLink) for name in names)
+    return are_there and all(isinstance(group[name], h5py.Dataset) and is_own(group[name]) for name in names)
+
+
+def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
+    """Read numbers, or text as ``str``; file names that are not UTF-8 keep their bytes, as in :func:`os.fsdecode`."""
+    if h5py.check_string_dtype(dataset.dtype) is None:
+        return np.asarray(dataset[...])
+    return np.asarray(dataset.asstr(errors="surrogateescape")[...], dtype=str)
+
+
+def read_categories(group: h5py.Group) -> NDArray[Any]:
+    """Read a categorical column of an AnnData file; a missing value, of code -1, becomes the empty text."""
+    categories = np.append(read_dataset(group["categories"]).astype(str), "")
+    return np.asarray(categories[read_dataset(group["codes"])])
+
+
+def sparse_group(group: h5py.Group) -> StoredArray:
+    """Describe a sparse matrix of an AnnData file."""
+    attributes = {name: as_plain_value(value) for name, value in group.attrs.items()}
+    # AnnData before version 0.7 used other names.
+    kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format"))).removesuffix("_matrix")
+    shape = tuple(int(length) for length in attributes.get("shape", attributes.get("h5sparse_shape", ())))
+
+    def load() -> Any:
+        from scipy import sparse
+
+        parts = tuple(read_dataset(group[part]) for part in SPARSE_PARTS)
+        return checked_csr((sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape))
+
+    is_known = kind in ("csr", "csc")
+    return StoredArray(shape, "sparse" if is_known else "other", f"a sparse matrix ({kind})", load)
 
 
 def as_plain_value(value: Any) -> Any:
-    """Convert what h5py returns for an attribute."""
+    """Convert what h5py returns for an attribute to a plain Python value."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):
@@ -186,3 +111,29 @@ def as_plain_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def write_hdf5(
+    path: Path, arrays: Mapping[str, ArrayLike], attributes: Mapping[str, Any], *, compress: bool = False
+) -> None:
+    """Write arrays of numbers or text, matrices in chunks of whole rows."""
+    columns = {name: np.asarray(values) for name, values in arrays.items()}
+    n_bytes = 0 if compress else sum(values.nbytes for values in columns.values() if values.dtype.kind != "U")
+    with path.open("wb") as file:
+        # HDF5 cannot stop cleanly on a full disk: have the system set the space aside before.
+        if n_bytes and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+    packed: dict[str, Any] = {"compression": "gzip", "compression_opts": 9, "shuffle": True} if compress else {}
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            if values.dtype.kind == "U":
+                encoded = np.char.encode(values, "utf-8", "surrogateescape")
+                file.create_dataset(name, data=encoded.astype(object), dtype=h5py.string_dtype())
+            elif values.dtype.kind not in "fiub":
+                raise InputError(f"{name} are of type {values.dtype}; expected numbers or text")
+            elif values.ndim == 2 and len(values):
+                rows = min(len(values), max(1, CHUNK_BYTES // (values.shape[1] * values.itemsize)))
+                file.create_dataset(name, data=values, chunks=(rows, values.shape[1]), **packed)
+            else:
+                file.create_dataset(name, data=values)
+        file.attrs.update(attributes)

@@ -16,18 +16,15 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from cceclust.errors import FileContentError, InputError
+from cceclust.fit.head import Curves, Head
 from cceclust.io.atomic import replacing
 from cceclust.io.provenance import check_classes, check_stamp, from_json, stamp, to_json
-from cceclust.io.reading import by_ending, reading
-from cceclust.io.stored import ARRAY_FILES, load_column, open_safetensors, stored_file
-from cceclust.text import without_folders
-from cceclust.fit.head import Curves, Head
+from cceclust.io.reading import by_ending
+from cceclust.io.stored import load_array, stored_file
 
 __all__ = ["Model", "check_model_name", "read_model", "write_model"]
 
 FLOAT_TYPES = ("float16", "float32", "float64")
-# The tensors that a model may have beside its weights.
-OPTIONAL_TENSORS = ("cluster_centers", "column_scales")
 # Those of a head with curved borders, which has all three. A reader that does not know them would predict wrongly, so
 # such a file states a later version of the format.
 CURVE_TENSORS = ("curve_axes", "curve_offsets", "curve_weights")
@@ -50,8 +47,6 @@ class Model:
         The source of the features.
     cluster_centers : ndarray of shape (n_clusters, n_features) or None
         The mean of the rows of each cluster in the fit.
-    column_scales : ndarray of shape (n_features,) or None
-        What the fit divided each column by before it looked for neighbours, if anything.
     curves : Curves or None
         What is added to the logits where borders curve.
 
@@ -69,7 +64,6 @@ class Model:
     parameters: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     cluster_centers: NDArray[Any] | None = None
-    column_scales: NDArray[Any] | None = None
     curves: Curves | None = None
 
     def __post_init__(self) -> None:
@@ -78,10 +72,8 @@ class Model:
                 f"expected coef (n_clusters, n_features) and intercept (n_clusters,), got shapes {self.coef.shape} and "
                 f"{self.intercept.shape}"
             )
-        for name, shape in (("cluster_centers", self.coef.shape), ("column_scales", self.coef.shape[1:])):
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise InputError(f"{name} have shape {array.shape}; expected {shape}")
+        if self.cluster_centers is not None and self.cluster_centers.shape != self.coef.shape:
+            raise InputError(f"cluster_centers have shape {self.cluster_centers.shape}; expected {self.coef.shape}")
         if self.curves is not None:
             check_curves(self.curves, self.coef.shape)
         for name, array in self.tensors.items():
@@ -95,22 +87,18 @@ class Model:
     def id(self) -> str:
         """A digest of the weights, which is also stored with the clusters that the model makes."""
         digest = hashlib.sha256()
-        for array in (self.coef, self.intercept, *self._curve_tensors.values()):
-            digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        for name, array in self.tensors.items():
+            if name != "cluster_centers":
+                digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:32]
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, without those that are not there."""
-        arrays = {name: getattr(self, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)}
-        return {name: array for name, array in arrays.items() if array is not None} | self._curve_tensors
-
-    @property
-    def _curve_tensors(self) -> dict[str, NDArray[Any]]:
-        if self.curves is None:
-            return {}
-        parts = self.curves.axes, self.curves.offsets, self.curves.weights
-        return dict(zip(CURVE_TENSORS, parts, strict=True))
+        tensors = {"coef": self.coef, "intercept": self.intercept}
+        if self.curves is not None:
+            tensors |= zip(CURVE_TENSORS, (self.curves.axes, self.curves.offsets, self.curves.weights), strict=True)
+        return tensors if self.cluster_centers is None else {**tensors, "cluster_centers": self.cluster_centers}
 
     @property
     def head(self) -> Head:
@@ -118,7 +106,7 @@ class Model:
         return Head(self.coef, self.intercept, self.curves)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the cluster of each row, or its class if clusters have names.
+        """Return the cluster of each row of features, or its class if clusters have names.
 
         Parameters
         ----------
@@ -134,38 +122,25 @@ class Model:
         return labels if classes is None else np.array(classes)[labels]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features from the same source as those of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Rows sum to 1.
-        """
+        """Return the probability of each cluster for each row of features, of shape (n_samples, n_clusters)."""
         from cceclust.fit.predict import probabilities_of
 
         return probabilities_of(self._logits(X))
 
     def _logits(self, X: Any) -> NDArray[Any]:
-        """Check the rows and return their logits."""
-        # Loading takes longer than reading a model, which may be all that is wanted.
+        # Loading these takes longer than reading a model, which may be all that is wanted.
         from cceclust.fit.predict import all_logits
         from cceclust.fit.source import as_source
 
         try:
             # Lists hold Python floats, so float64, as for scikit-learn.
-            matrix = X if hasattr(X, "tocsr") else np.asarray(X, None if hasattr(X, "dtype") else np.float64)
+            matrix = X if hasattr(X, "dtype") else np.asarray(X, np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"expected rows of numbers; {error}") from None
-        if matrix.ndim != 2 or matrix.shape[1] != self.coef.shape[1]:
-            raise InputError(f"X has shape {matrix.shape}; expected (n_samples, {self.coef.shape[1]})")
-        if matrix.dtype.kind not in "fiub":
-            raise InputError(f"X is of type {matrix.dtype}; expected numbers")
-        logits = all_logits(self.head, as_source(matrix))
+        source = as_source(matrix)
+        if source.shape[1] != self.coef.shape[1]:
+            raise InputError(f"X has shape {source.shape}; expected (n_samples, {self.coef.shape[1]})")
+        logits = all_logits(self.head, source)
         bad = ~np.isfinite(logits).all(axis=1)
         if bad.any():
             raise InputError(f"row {int(bad.argmax())} contains NaN, infinity or values too large for the model")
@@ -181,7 +156,7 @@ def check_curves(curves: Curves, shape: tuple[int, int]) -> None:
         raise InputError(f"{', '.join(CURVE_TENSORS)} have shapes {found}; expected {expected}")
 
 
-def write_model(path: str | Path, model: Model, *, force: bool = False, full_paths: bool = False) -> None:
+def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     """Write a model file.
 
     Parameters
@@ -189,11 +164,9 @@ def write_model(path: str | Path, model: Model, *, force: bool = False, full_pat
     path : str or Path
         The file to write; it must end in ``.safetensors``.
     model : Model
-        What to write.
+        What to write. Of absolute paths in its mappings only the names of the files are kept.
     force : bool
         Overwrite an existing file.
-    full_paths : bool
-        Keep absolute paths in the provenance, instead of file names only.
 
     Examples
     --------
@@ -211,10 +184,8 @@ def write_model(path: str | Path, model: Model, *, force: bool = False, full_pat
     metadata = {
         **(stamp("model") if model.curves is None else stamp("model", CURVED_VERSION)),
         "model_id": model.id,
-        **{
-            name: to_json(values if full_paths else without_folders(values))
-            for name, values in (("parameters", model.parameters), ("provenance", model.provenance))
-        },
+        "parameters": to_json(model.parameters),
+        "provenance": to_json(model.provenance),
     }
     with replacing(path, force=force) as part:
         part.write_bytes(in_fixed_order(save(tensors, metadata)))
@@ -235,7 +206,7 @@ def check_model_name(path: str | Path) -> None:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a model file that :func:`write_model` wrote.
+    """Read a model file that :func:`write_model` wrote; the model has ``predict`` and ``predict_proba``.
 
     Parameters
     ----------
@@ -245,30 +216,25 @@ def read_model(path: str | Path) -> Model:
     Returns
     -------
     Model
-        It has `predict` and `predict_proba`.
     """
     path = Path(path)
-    if path.suffix.lower() in set(ARRAY_FILES) - {".safetensors"}:
-        # Probably features: say so, rather than that they are damaged.
-        with stored_file(path) as other:
-            check_stamp(other.attributes, "model", path)
-    with reading(path, "a model file (safetensors)"):
-        file = open_safetensors(path)
+    with stored_file(path) as file:
         check_stamp(file.attributes, "model", path)
-        coef, intercept, *others = (
-            load_column(path, file.arrays, name) for name in ("coef", "intercept", *OPTIONAL_TENSORS)
-        )
-        of_curves = [np.array(load_column(path, file.arrays, name)) for name in CURVE_TENSORS if name in file.arrays]
-    if coef is None or intercept is None:
-        raise FileContentError(f"{path} is damaged: it has no {'coef' if coef is None else 'intercept'}")
-    if of_curves and len(of_curves) < len(CURVE_TENSORS):
-        raise FileContentError(f"{path} is damaged: it has some but not all of {', '.join(CURVE_TENSORS)}")
-    parameters, provenance = (from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance"))
+        names = ("coef", "intercept", "cluster_centers", *CURVE_TENSORS)
+        tensors = {name: array for name in names if (array := load_array(path, file.arrays, name)) is not None}
+    missing = [name for name in ("coef", "intercept") if name not in tensors]
+    curves = [tensors[name] for name in CURVE_TENSORS if name in tensors]
+    if missing or len(curves) not in (0, len(CURVE_TENSORS)):
+        raise FileContentError(f"{path} is damaged: it has no {missing[0] if missing else 'complete curves'}")
     try:
-        # Copies, so that the file may be deleted.
-        centers, scales = (None if array is None else np.array(array) for array in others)
-        curves = Curves(*of_curves) if of_curves else None
-        model = Model(np.array(coef), np.array(intercept), parameters, provenance, centers, scales, curves)
+        model = Model(
+            tensors["coef"],
+            tensors["intercept"],
+            from_json(file.attributes.get("parameters"), "parameters", path),
+            from_json(file.attributes.get("provenance"), "provenance", path),
+            tensors.get("cluster_centers"),
+            Curves(*curves) if curves else None,
+        )
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error
     if file.attributes.get("model_id", model.id) != model.id:

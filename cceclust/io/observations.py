@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError, InputError, TargetExistsError
 from cceclust.io.atomic import replacing
 from cceclust.io.clusters import Clusters
-from cceclust.io.hdf5 import as_plain_value, open_hdf5
+from cceclust.io.hdf5 import as_plain_value
 from cceclust.io.reading import naming, reading
 
 __all__ = ["check_observations", "write_observations"]
@@ -26,7 +26,7 @@ def check_observations(path: Path, *, force: bool) -> None:
     """Raise unless clusters can be written into this file; call this before long work."""
     if path.suffix.lower() != ".h5ad":
         raise InputError(f"{path} is not an AnnData file (.h5ad), and only those have observations to write to")
-    with reading(path, "an HDF5 file"), open_hdf5(path) as file:
+    with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
         if not isinstance(file.get("obs"), h5py.Group):
             raise FileContentError(f"{path} has no group of observations (obs); save it again with a newer AnnData")
         taken = [f"obs/{name}" for name in (LABELS, CONFIDENCE) if name in file["obs"]]
@@ -37,16 +37,8 @@ def check_observations(path: Path, *, force: bool) -> None:
 def write_observations(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
     """Write clusters into an AnnData file as ``obs/cce`` (categorical) and ``obs/cce_confidence``.
 
-    The file is copied, changed and renamed, so that it is whole at any moment.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.h5ad`` file with as many observations as there are labels.
-    clusters : Clusters
-        What to write.
-    force : bool
-        Replace these two columns if they are there.
+    The file is copied, changed and renamed, so that it is whole at any moment. Columns of these names are replaced if
+    ``force`` is true.
     """
     check_observations(Path(path), force=force)
     # Through a symbolic link, its target is replaced and not the link.
@@ -67,7 +59,8 @@ def write_observations(path: str | Path, clusters: Clusters, *, force: bool = Fa
             if clusters.probabilities is not None:
                 write_array(observations, CONFIDENCE, clusters.probabilities.max(axis=1))
                 written.append(CONFIDENCE)
-            order = [name for name in column_order(observations) if name not in (LABELS, CONFIDENCE)]
+            shown = [str(as_plain_value(name)) for name in np.ravel(observations.attrs.get("column-order", []))]
+            order = [name for name in shown if name not in (LABELS, CONFIDENCE)]
             observations.attrs["column-order"] = np.array([*order, *written], h5py.string_dtype())
 
 
@@ -75,14 +68,6 @@ def n_observations(observations: h5py.Group) -> int:
     """Return the length of the observations' index, which may have any name."""
     index = observations.get(as_plain_value(observations.attrs.get("_index", "_index")))
     return len(index) if isinstance(index, h5py.Dataset) and index.ndim == 1 else 0
-
-
-def column_order(observations: h5py.Group) -> list[str]:
-    """Return the order in which AnnData shows the columns."""
-    return [
-        name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
-        for name in np.ravel(observations.attrs.get("column-order", []))
-    ]
 
 
 def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cceclust.errors import InputError, MissingExtraError
+from cceclust.fit.head import FARTHEST
 from cceclust.io.atomic import replacing
 from cceclust.io.models import Model
 from cceclust.io.reading import by_ending
-from cceclust.fit.head import FARTHEST
 from cceclust.version import __version__
 
 __all__ = ["write_onnx"]

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.io.label_files import label_column, parse, read_cells, read_label_file, table_rows
-from cceclust.io.reading import by_ending, refuse_bomb, refuse_what_is_no_file
-from cceclust.io.stored import ARRAY_FILES, StoredArray, contents, load_column, stored_file
+from cceclust.io.arrays import StoredArray
+from cceclust.io.label_files import label_column, load_labels, parse, read_label_file
+from cceclust.io.reading import listed
+from cceclust.io.stored import contents, load_array, stored_file
+from cceclust.io.tables import TABLE_FILES
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
 __all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
 
 # The one array of a .npy file has the empty name.
 SOFT_DATASETS = ("", "soft_labels", "probabilities")
-SOFT_FILES = {".csv": "table", **dict.fromkeys(ARRAY_FILES, "array")}
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,7 @@ class PartialLabels:
         return np.where(self.known, -1, signed)
 
     def names(self, n_clusters: int) -> list[Any]:
-        """Return the names of all clusters: those of the classes, then the next numbers or "extra 1", "extra 2", …
-
-        Raises
-        ------
-        InputError
-            If there are more classes than clusters.
-        """
+        """Return the names of all clusters: those of the classes, then the next numbers or "extra 1", "extra 2", …"""
         n_classes = len(self.classes)
         if n_classes > n_clusters:
             raise InputError(
@@ -82,42 +77,18 @@ def read_partial_labels(
 ) -> PartialLabels:
     """Read labels of some rows.
 
-    Parameters
-    ----------
-    source : str or Path
-        A table (.csv) with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``; any file of
-        a label for each row that :func:`cceclust.io.label_files.read_label_file` reads, with −1 or empty for
-        unknown; or the name of such a dataset inside the file of features.
-    n_rows : int
-        Number of rows.
-    paths, names : ndarray of shape (n_rows,), optional
-        The source and the name of each row, for tables that tell rows by path or name.
-    features : str or Path, optional
-        The file of features.
-
-    Returns
-    -------
-    PartialLabels
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "partial.csv")
-    ...     _ = file.write_text("row,label\\n2,dog\\n0,cat\\n")
-    ...     labels = read_partial_labels(file, 4)
-    >>> labels.values, labels.classes
-    (array([ 0, -1,  1, -1]), array(['cat', 'dog'], dtype='<U3'))
+    The source is a table with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``, any file
+    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features. Paths
+    and names are those of all rows, for tables that tell rows by them.
     """
     path = Path(source)
     if features is not None and not path.exists():
-        with stored_file(Path(features)) as file:
-            name = find_dataset(path, file.arrays, features)
-            labels = as_labels(np.asarray(load_column(Path(features), file.arrays, name)), f"labels in {source}")
-    elif path.suffix.lower() == ".csv" and has_row_column(path, tells := columns_that_tell_rows(names, paths)):
-        labels = read_table(path, n_rows, tells)
+        labels = read_dataset(path, Path(features))
+    elif path.suffix.lower() in TABLE_FILES:
+        labels = read_table(path, n_rows, names, paths)
     else:
-        labels = as_labels(read_label_file(path), f"labels in {path}")
+        labels = read_label_file(path)
+    labels = as_labels(labels, f"labels in {source}")
     if len(labels) != n_rows:
         raise FileContentError(
             f"{source} labels {len(labels):,} rows, but there are {n_rows:,}; give a label for each (−1 for unknown), "
@@ -142,27 +113,16 @@ def read_soft_labels(
 ) -> PartialLabels:
     """Read distributions over classes of some rows.
 
-    Parameters
-    ----------
-    source : str or Path
-        A table (.csv) with a column for each class, and ``row``, ``name`` or ``path`` if not every row has a line; a
-        file of arrays (.npy, .h5, …) with one called ``soft_labels`` or ``probabilities``; or the name of such a
-        dataset inside the file of features.
-    n_rows, paths, names, features
-        As in :func:`read_partial_labels`.
-
-    Returns
-    -------
-    PartialLabels
+    The source is a table with a column for each class, and ``row``, ``name`` or ``path`` if not every row has a line; a
+    file of arrays with one called ``soft_labels`` or ``probabilities``; or the name of such a dataset inside the file
+    of features. The rest is as in :func:`read_partial_labels`.
     """
     path = Path(source)
     classes: NDArray[Any] | None = None
     if features is not None and not path.exists():
-        with stored_file(Path(features)) as file:
-            matrix = load_numbers(Path(features), file.arrays, find_dataset(path, file.arrays, features))
-    elif by_ending(path, SOFT_FILES, "read soft labels from", FileContentError) == "table":
-        refuse_what_is_no_file(path)
-        matrix, classes = read_soft_table(path, n_rows, columns_that_tell_rows(names, paths))
+        matrix = read_dataset(path, Path(features))
+    elif path.suffix.lower() in TABLE_FILES:
+        matrix, classes = read_soft_table(path, n_rows, names, paths)
     else:
         matrix = read_soft_array(path)
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
@@ -174,104 +134,106 @@ def read_soft_labels(
     return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes, source)
 
 
-def find_dataset(source: Path, stored: Mapping[str, StoredArray], features: str | Path) -> str:
-    """Return the name of the labels inside the feature file, for a source that is not a file."""
+def read_dataset(source: Path, features: Path) -> NDArray[Any]:
+    """Read labels inside the file of features, for a source that is not a file."""
     # A dot does not mean a file: scanpy has columns such as leiden_0.5.
     name = source.as_posix().strip("/")
-    if name not in stored:
-        raise FileContentError(
-            f"there is no file {source}, and {features} has no dataset of that name; it has {contents(stored)}"
-        )
-    return name
+    with stored_file(features) as file:
+        if name not in file.arrays:
+            raise FileContentError(
+                f"there is no file {source}, and {features} has no dataset of that name; it has {contents(file.arrays)}"
+            )
+        return load_labels(features, file.arrays, name)
 
 
-def columns_that_tell_rows(names: NDArray[Any] | None, paths: NDArray[Any] | None) -> dict[str, NDArray[Any] | None]:
-    """Return the columns by which a table can tell its rows, besides ``row``, with their values in the features."""
-    # Without names in the features, a column of that name says nothing of them.
-    return {"path": paths} if names is None else {"name": names, "path": paths}
-
-
-def has_row_column(path: Path, known: Mapping[str, NDArray[Any] | None]) -> bool:
-    """Tell whether a table names the row of each line."""
-    refuse_what_is_no_file(path)
-    return any(cell.strip().lower() in ("row", *known) for cell in read_cells(path)[0])
-
-
-def read_table(path: Path, n_rows: int, known: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:
-    """Read the labels of the rows that a table names; the others are unknown."""
-    lines = read_cells(path)
-    header = [cell.strip().lower() for cell in lines[0]]
-    column = label_column(header)
-    if column is None:
-        raise FileContentError(f"{path} has no column 'label'; it has {', '.join(lines[0])}")
-    rows = table_rows(lines, path)
-    given = parse([line[column] for line in rows])
-    positions = find_rows(header, rows, n_rows, known, path)
-    labels = np.full(n_rows, -1, np.int64) if given.dtype.kind == "i" else np.full(n_rows, "", given.dtype)
-    for position, label in zip(positions, given, strict=True):
-        if not is_missing(labels[position : position + 1])[0] and labels[position] != label:
-            raise FileContentError(f"{path} gives row {position} two labels, {labels[position]} and {label}")
-        labels[position] = label
-    return labels
+def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None) -> NDArray[Any]:
+    """Read the labels of the rows that a table names, the others being unknown, or else a label for each row."""
+    with stored_file(path) as file:
+        columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
+        if rows is None:
+            return read_label_file(path)
+        column = label_column(list(columns))
+        if column is None:
+            raise FileContentError(f"{path} has no column 'label'; it has {listed(columns)}")
+        given = load_labels(path, columns, column)
+    return spread(path, n_rows, rows, given, ~is_missing(given))
 
 
 def read_soft_table(
-    path: Path, n_rows: int, known: Mapping[str, NDArray[Any] | None]
+    path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
-    lines = read_cells(path)
-    header = [cell.strip() for cell in lines[0]]
-    lowered = [name.lower() for name in header]
-    rows = table_rows(lines, path)
-    columns = [position for position, name in enumerate(lowered) if name not in ("row", *known)]
-    try:
-        given = np.array([[float(line[column] or "nan") for column in columns] for line in rows], np.float64)
-    except ValueError as error:
-        raise FileContentError(
-            f"{path} holds what is no number ({error}); expected a column of them for each class"
-        ) from None
-    classes = parse([header[column] for column in columns])
-    if len(columns) == len(header):
-        return given.reshape(len(rows), -1), classes
-    matrix = np.full((n_rows, len(columns)), np.nan)
-    for position, distribution in zip(find_rows(lowered, rows, n_rows, known, path), given, strict=True):
-        before = matrix[position]
-        if not np.isnan(before).all() and not np.array_equal(before, distribution, equal_nan=True):
-            raise FileContentError(f"{path} gives row {position} two distributions that differ; expected one")
-        matrix[position] = distribution
-    return matrix, classes
-
-
-def find_rows(
-    header: list[str], lines: list[list[str]], n_rows: int, known: Mapping[str, NDArray[Any] | None], path: Path
-) -> NDArray[np.intp]:
-    """Return the row of each line of a table, by number, name or path."""
-    if "row" in header:
-        texts = [line[header.index("row")] for line in lines]
-        numbers = parse(texts)
-        if numbers.dtype.kind != "i":
-            raise FileContentError(f"{path}: the column 'row' holds what is no whole number; expected numbers from 0")
-        outside = (numbers < 0) | (numbers >= n_rows)
-        if outside.any():
+    with stored_file(path) as file:
+        columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
+        words = [name for name, column in columns.items() if column.kind != "numbers" or len(column.shape) > 1]
+        if words or not columns:
             raise FileContentError(
-                f"{path} labels row {texts[int(np.argmax(outside))] or '(empty)'}, but rows go from 0 to {n_rows - 1}"
+                f"{path}: {listed(words)} holds no numbers; expected a column of them for each class"
             )
-        return numbers.astype(np.intp)
-    column = next(column for column in known if column in header)
-    ours = known[column]
-    if ours is None:
-        raise FileContentError(f"{path} names rows by {column}, but the features have no {column}s; name them by row")
-    places = {str(name): position for position, name in enumerate(ours)}
-    if len(places) < len(ours):
-        raise FileContentError(f"{path} names rows by {column}, but several have the same one; name them by row")
-    theirs = [line[header.index(column)] for line in lines]
+        given = np.column_stack([np.asarray(column.load(), np.float64) for column in columns.values()])
+    if rows is not None:
+        given = spread(path, n_rows, rows, given, np.asarray(~np.isnan(given).all(axis=1)))
+    return given, parse(list(columns))
+
+
+def rows_of_lines(
+    path: Path,
+    stored: Mapping[str, StoredArray],
+    n_rows: int,
+    names: NDArray[Any] | None,
+    paths: NDArray[Any] | None,
+) -> tuple[dict[str, StoredArray], NDArray[np.intp] | None]:
+    """Return the columns of a table that do not tell rows, and the row of each of its lines; None if it tells none."""
+    # Without names in the features, a column of that name says nothing of them.
+    usual = ("row", "path") if names is None else ("row", "name", "path")
+    telling = {known: column for known in usual if (column := label_column(list(stored), [known])) is not None}
+    columns = {name: column for name, column in stored.items() if name not in telling.values()}
+    if not telling:
+        return columns, None
+    known, column = next(iter(telling.items()))
+    spelled = stored[column].spelled
+    theirs = [] if spelled is None else spelled()
+    if known == "row":
+        return columns, numbered_rows(path, n_rows, theirs)
+    return columns, named_rows(path, known, theirs, names if known == "name" else paths)
+
+
+def numbered_rows(path: Path, n_rows: int, texts: list[str]) -> NDArray[np.intp]:
+    """Return the rows that are told by their numbers."""
+    numbers = parse(texts)
+    bad = [text for text, row in zip(texts, numbers.tolist(), strict=True) if row not in range(n_rows)]
+    if bad:
+        raise FileContentError(f"{path} labels row {bad[0] or '(empty)'}, but rows go from 0 to {n_rows - 1}")
+    return numbers.astype(np.intp)
+
+
+def named_rows(path: Path, known: str, theirs: list[str], ours: NDArray[Any] | None) -> NDArray[np.intp]:
+    """Return the rows that are told by name or path."""
+    places = {} if ours is None else {str(name): position for position, name in enumerate(ours)}
+    if ours is None or len(places) < len(ours):
+        problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
+        raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
     unknown = [name for name in theirs if name not in places]
     if unknown:
         raise FileContentError(
-            f"{path} labels {len(unknown)} {column}s that the features do not have, first {unknown[0]!r}; theirs look "
+            f"{path} labels {len(unknown)} {known}s that the features do not have, first {unknown[0]!r}; theirs look "
             f"like {str(ours[0])!r}"
         )
     return np.array([places[name] for name in theirs], np.intp)
+
+
+def spread(
+    path: Path, n_rows: int, rows: NDArray[np.intp], given: NDArray[Any], is_known: NDArray[np.bool_]
+) -> NDArray[Any]:
+    """Return a value for each row: the given one, or what stands for an unknown one."""
+    rows, given = rows[is_known], given[is_known]
+    unknown: Any = {"U": "", "i": -1, "f": np.nan}[given.dtype.kind]
+    values = np.full((n_rows, *given.shape[1:]), unknown, given.dtype)
+    values[rows] = given
+    differ = (values[rows] != given).any(axis=tuple(range(1, given.ndim)))
+    if differ.any():
+        raise FileContentError(f"{path} gives row {rows[int(np.argmax(differ))]} two labels that differ; expected one")
+    return values
 
 
 def read_soft_array(path: Path) -> NDArray[Any]:
@@ -281,12 +243,4 @@ def read_soft_array(path: Path) -> NDArray[Any]:
         if name is None:
             expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
             raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
-        return load_numbers(path, file.arrays, name)
-
-
-def load_numbers(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any]:
-    """Read an array of numbers into memory."""
-    if not stored[name].is_numeric:
-        raise FileContentError(f"{path}: {name!r} holds {stored[name].type_name}; expected numbers")
-    refuse_bomb(path, name, stored[name].n_bytes)
-    return np.asarray(stored[name].load()[...])
+        return np.asarray(load_array(path, file.arrays, name))

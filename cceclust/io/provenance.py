@@ -10,18 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cceclust.errors import FileContentError, InputError
+from cceclust.text import without_folders
 from cceclust.version import __version__
 
-__all__ = [
-    "FORMAT_VERSION",
-    "as_plain_value",
-    "check_classes",
-    "check_stamp",
-    "from_json",
-    "is_stamped",
-    "stamp",
-    "to_json",
-]
+__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
 
 # The newest version that is read; a file states the oldest that has all it needs.
 FORMAT_VERSION, FIRST_VERSION = 2, 1
@@ -32,35 +24,18 @@ KINDS = {
     "network": "a network that cceclust deep trained",
     "run": "a run of cceclust deep",
 }
-NUMBER = (int, float)
-# Entries that our readers use, with their types; all others are only shown.
-KNOWN_ENTRIES: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "parameters": {"method": str, "n_clusters": int, "classes": list},
-    "diagnostics": {
-        "agreeing_restarts": int,
-        "converged": bool,
-        "n_iter": int,
-        "restart_agreement": NUMBER,
-        "seconds": NUMBER,
-        "warnings": list,
-    },
-    "provenance": {
-        "dataset": str,
-        "features": str,
-        "keep": list,
-        "labels_dataset": str,
-        "names_dataset": str,
-    },
+# Entries that our readers use, by their type; all others are only shown.
+KNOWN_ENTRIES: dict[type, tuple[str, ...]] = {
+    str: ("dataset", "features", "labels_dataset", "method", "names_dataset"),
+    list: ("classes", "keep", "warnings"),
+    dict: ("candidates", "number_of_clusters"),
+    int: ("n_clusters",),
 }
 
 
 def stamp(kind: str, version: int = FIRST_VERSION) -> dict[str, str]:
     """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
-    return {
-        "format": f"cceclust-{kind}",
-        "format_version": str(version),
-        "tool_version": __version__,
-    }
+    return {"format": f"cceclust-{kind}", "format_version": str(version), "tool_version": __version__}
 
 
 def is_stamped(attributes: Mapping[str, Any]) -> bool:
@@ -89,8 +64,8 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
 
 
 def to_json(values: Mapping[str, Any]) -> str:
-    """Serialise parameters or provenance, NumPy values included."""
-    return json.dumps(as_plain_value(values), allow_nan=False)
+    """Serialise parameters or provenance, NumPy values included; of absolute paths only the names of files are kept."""
+    return json.dumps(without_folders(as_plain_value(values)), allow_nan=False)
 
 
 def as_plain_value(value: Any) -> Any:
@@ -110,18 +85,16 @@ def as_plain_value(value: Any) -> Any:
 
 def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
     """Parse what :func:`to_json` wrote; a missing text gives an empty mapping."""
-    if text is None:
-        return {}
     try:
-        values = json.loads(text, parse_constant=lambda _: None)
+        values = {} if text is None else json.loads(text, parse_constant=lambda _: None)
     except (TypeError, ValueError, RecursionError) as error:
         raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
         raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
-    for entry, kinds in KNOWN_ENTRIES.get(name, {}).items():
-        if values.get(entry) is not None and not isinstance(values[entry], kinds):
-            came = type(values[entry]).__name__
-            raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is a {came}")
+    for kind, entries in KNOWN_ENTRIES.items():
+        for entry in entries:
+            if values.get(entry) is not None and not isinstance(values[entry], kind):
+                raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""What all readers share: choice by file ending, checks of the file, limits on its unpacked size, one kind of error."""
+"""What all readers share: the choice by file ending, checks of the file, and one kind of error."""
 
 from __future__ import annotations
 
@@ -9,21 +9,9 @@ from typing import TypeVar
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-__all__ = [
-    "by_ending",
-    "listed",
-    "naming",
-    "reading",
-    "refuse_bomb",
-    "refuse_what_is_no_file",
-    "refuse_what_is_not_there",
-]
+__all__ = ["by_ending", "listed", "naming", "reading", "refuse_what_is_no_file", "refuse_what_is_not_there"]
 
 Choice = TypeVar("Choice")
-
-# No file of real data grows by more when it is unpacked. Files of zeros do; they are allowed up to the floor.
-MOST_GROWTH = 250
-UNSUSPICIOUS_BYTES = 1 << 26
 
 
 def by_ending(
@@ -48,20 +36,18 @@ def refuse_what_is_not_there(path: Path) -> None:
 
 def refuse_what_is_no_file(path: Path) -> None:
     """Raise a clear error for a path that is missing, not a file, unreadable or empty."""
+    refuse_what_is_not_there(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a directory; expected a file")
+    if not path.is_file():
+        raise FileError(f"{path} is a pipe or a device; expected a file that can be read in any order")
     try:
-        if path.is_dir():
-            raise FileError(f"{path} is a directory; expected a file")
-        if path.exists() and not path.is_file():
-            raise FileError(f"{path} is a pipe or a device; expected a file that can be read in any order")
         with path.open("rb") as file:
-            if not file.read(1):
-                raise FileContentError(f"{path} is empty (0 bytes)")
-    except CceclustError:
-        raise
-    except FileNotFoundError:
-        raise FileError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+            is_empty = not file.read(1)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+    if is_empty:
+        raise FileContentError(f"{path} is empty (0 bytes)")
 
 
 @contextmanager
@@ -83,16 +69,8 @@ def naming(part: str, what: str) -> Iterator[None]:
         raise FileContentError(f"{part} is damaged or too large: there is not enough memory for it") from None
     # On damaged bytes, parsers raise nearly any exception; the file is at fault, not the parser.
     except Exception as error:
-        raise FileContentError(f"{part} is damaged or not {what} ({error or type(error).__name__})") from error
-
-
-def refuse_bomb(path: Path, name: str, n_bytes: int, *, file_bytes: int | None = None) -> None:
-    """Raise if an array is far larger than the file that holds it, before it fills the memory."""
-    limit = max(UNSUSPICIOUS_BYTES, MOST_GROWTH * (path.stat().st_size if file_bytes is None else file_bytes))
-    if n_bytes > limit:
-        raise FileContentError(
-            f"{path} is refused: {name} would take {n_bytes:,} bytes, over {MOST_GROWTH} times the size of the file"
-        )
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileContentError(f"{part} is damaged or not {what} ({reason})") from error
 
 
 def listed(names: Iterable[str]) -> str:

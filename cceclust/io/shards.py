@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from cceclust.errors import FileContentError, FileError, InputError
 if TYPE_CHECKING:
     from cceclust.io.features import FeatureFile
 
-__all__ = ["StackedRows", "clusters_beside", "common_attributes", "files_meant", "named_after", "stacked_columns"]
+__all__ = ["StackedRows", "clusters_beside", "files_meant", "named_after", "stacked_columns"]
 
 CLUSTERS = ".clusters.h5"
 # How the names of files end that hold what was found in others.
@@ -26,16 +26,9 @@ WILDCARD = re.compile(r"[*?[]")
 def files_meant(paths: Sequence[Path], endings: Collection[str]) -> list[Path]:
     """Return the files that paths, folders and patterns such as ``features/*.h5`` stand for.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        What a user named. The files of a folder or a pattern are sorted by name.
-    endings : collection of str
-        The endings of files that are read in a folder.
+    The files of a folder, if they have one of the endings, and those of a pattern are sorted by name.
     """
-    files: list[Path] = []
-    for path in paths:
-        files.extend(files_of(path, endings))
+    files = [file for path in paths for file in files_of(path, endings)]
     if not files:
         raise InputError("there are no features; name a file")
     if len(set(files)) < len(files):
@@ -60,10 +53,7 @@ def files_of(path: Path, endings: Collection[str]) -> list[Path]:
 
 
 def is_meant(file: Path) -> bool:
-    """Tell whether a file can be meant by a folder or a pattern.
-
-    It is not if it is hidden, such as a part of an unfinished file, or if it holds the clusters of another.
-    """
+    """Tell whether a folder or a pattern stands for a file: not if it is hidden, or holds the clusters of another."""
     return file.is_file() and not file.name.startswith(".") and not file.name.endswith(RESULTS)
 
 
@@ -79,71 +69,50 @@ def named_after(paths: Sequence[Path]) -> Path | None:
     """
     if len(paths) == 1 and paths[0].exists():
         return paths[0] if paths[0].name not in ("", "..") else paths[0].resolve()
-    folders = {Path(*fixed_parts(path)).parent for path in paths}
+    folders = {folder_of(path) for path in paths}
     folder = folders.pop() if len(folders) == 1 else Path()
     return folder if folder.name not in ("", "..") else None
 
 
-def fixed_parts(path: Path) -> list[str]:
-    """Return the parts of a path up to the first one with a wildcard."""
-    parts: list[str] = []
-    for part in path.parts:
-        parts.append(part)
-        if WILDCARD.search(part):
-            break
-    return parts
+def folder_of(path: Path) -> Path:
+    """Return the folder of a file, or the one above the first part of a pattern that has a wildcard."""
+    patterns = [folder for folder in [path, *path.parents] if WILDCARD.search(folder.name)]
+    return (patterns or [path])[-1].parent
 
 
 class StackedRows:
-    """The rows of several feature files, one file after the other; read like an array, in runs of rows.
+    """The rows of several feature files of the same columns, one file after the other, in runs of rows."""
 
-    Parameters
-    ----------
-    parts : sequence of FeatureFile
-        The files. They must have the same columns.
-    """
-
-    def __init__(self, parts: Sequence[FeatureFile]) -> None:
-        first = parts[0]
-        for part in parts[1:]:
-            if part.n_features != first.n_features:
+    def __init__(self, features: Sequence[FeatureFile]) -> None:
+        first = features[0]
+        for part in features[1:]:
+            if part.n_features != first.n_features or part.columns != first.columns:
+                differing = set(first.columns or []).symmetric_difference(part.columns or [])
                 raise FileContentError(
-                    f"{part.path} has {part.n_features:,} columns, but {first.path} has {first.n_features:,}; expected "
-                    "the same in all files"
+                    f"{part.path} has other columns ({part.n_features:,}) than {first.path} ({first.n_features:,}); "
+                    "expected the same in all files, in the same order"
+                    + (f", but {', '.join(sorted(differing)[:3])} differ" if differing else "")
                 )
-            if part.columns != first.columns:
-                raise FileContentError(f"{part.path} and {first.path} have different columns{difference(first, part)}")
-        self.parts = parts
-        self.dtype = np.result_type(*(part.dtype for part in parts))
-        self.is_sparse = all(part.is_sparse for part in parts)
-        self.begins = np.cumsum([0, *(part.n_samples for part in parts)])
-        self.shape = (int(self.begins[-1]), first.n_features)
-        self.chunks = (max(part.chunk_rows for part in parts), first.n_features)
+        ends = np.cumsum([part.n_samples for part in features]).tolist()
+        self.parts = [(part, slice(end - part.n_samples, end)) for part, end in zip(features, ends, strict=True)]
+        self.dtype = np.result_type(*(part.dtype for part in features))
+        self.is_sparse = all(part.is_sparse for part in features)
+        self.shape = (ends[-1], first.n_features)
+        self.chunks = (max(part.chunk_rows for part in features), first.n_features)
 
-    def __getitem__(self, rows: slice) -> NDArray[Any]:
+    def __getitem__(self, rows: slice) -> Any:
         start, stop, _ = rows.indices(self.shape[0])
-        result = np.empty((max(0, stop - start), self.shape[1]), self.dtype)
-        for part, begin in zip(self.parts, self.begins.tolist(), strict=False):
-            first, last = max(start, begin), min(stop, begin + part.n_samples)
-            if first < last:
-                result[first - start : last - start] = part.read(slice(first - begin, last - begin))
-        return result
-
-    def whole(self) -> Any:
-        """Return all rows; sparse ones stay sparse."""
+        pieces = [
+            part.run(max(start, place.start) - place.start, min(stop, place.stop) - place.start)
+            for part, place in self.parts
+            if start < place.stop and place.start < stop
+        ]
         if self.is_sparse:
             from scipy import sparse
 
-            return sparse.vstack([part.array() for part in self.parts], format="csr", dtype=self.dtype)
-        return self[:]
-
-
-def difference(first: FeatureFile, other: FeatureFile) -> str:
-    """Name the first columns that differ."""
-    for ours, theirs in zip(first.columns or [], other.columns or [], strict=False):
-        if ours != theirs:
-            return f": {theirs!r} instead of {ours!r}; expected the same in all files, in the same order"
-    return "; expected tables, or arrays, in all files"
+            return sparse.vstack(pieces, format="csr", dtype=self.dtype)
+        dense = [piece.toarray() if hasattr(piece, "toarray") else piece for piece in pieces]
+        return dense[0] if len(dense) == 1 else np.concatenate(dense)
 
 
 def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
@@ -154,8 +123,3 @@ def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | No
     if len({column.dtype.kind == "U" for column in there}) > 1:
         there = [column.astype(str) for column in there]
     return np.concatenate(there)
-
-
-def common_attributes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the entries that all mappings have, with the same value."""
-    return {name: value for name, value in parts[0].items() if all(part.get(name) == value for part in parts)}

@@ -1,210 +1,208 @@
-"""Tables: columns of numbers or text by name, from separated values, Parquet and Arrow files."""
+"""Tables, read with pyarrow into memory: columns of numbers or text by name."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.arrow_tables import read_arrow_columns, read_arrow_header
-from cceclust.io.reading import by_ending, listed, naming, refuse_bomb, refuse_what_is_no_file
+from cceclust.io.arrays import StoredArray, StoredFile
+from cceclust.io.reading import listed
 from cceclust.text import from_cell
 
-__all__ = ["STDIN", "TABLE_FILES", "Table", "open_table"]
+__all__ = ["MISSING", "STDIN", "TABLE_FILES", "is_number", "write_parquet"]
 
 STDIN = Path("-")
 SEPARATED = "UTF-8 text of comma-separated values"
-# Enough to convert columns quickly, few enough to take little memory as text.
-LINES_AT_ONCE = 2000
-# Cells without a number, as spreadsheets, pandas and R write them; "nan" is a number to Python.
-MISSING = frozenset({"", "na", "n/a", "null", "none"})
+# Long enough for a line of tens of thousands of cells.
+BLOCK_BYTES = 1 << 24
+# Cells without a number, as spreadsheets, pandas and R write them.
+MISSING = ["", "NA", "na", "N/A", "n/a", "#N/A", "NULL", "null", "None", "none", "NaN", "nan", "-nan"]
+ARROW_MAGIC = b"ARROW1"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table whose columns are not yet read.
+def open_csv(path: Path) -> StoredFile:
+    """Open values that are separated by commas, semicolons or tabs, below a line with the names of the columns."""
+    content = pa.py_buffer(sys.stdin.buffer.read()) if path == STDIN else pa.memory_map(str(path)).read_buffer()
+    if not len(content):
+        raise FileContentError("standard input is empty; expected a table of comma-separated values")
+    first_line = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig").readline()
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
+    text = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig", newline="")
+    header = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
+    names = [name.strip() for name in header]
+    check_names(path, names)
+    parsing = pyarrow.csv.ParseOptions(
+        delimiter=delimiter,
+        newlines_in_values=True,
+        # A line of a single column is empty where its value is missing.
+        ignore_empty_lines=len(header) > 1,
+    )
+    columns = read_csv(content, parsing, pyarrow.csv.ConvertOptions(null_values=MISSING)).columns
+    for name, column in zip(names, columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise ValueError(f"column {name!r} has another encoding")
+    return StoredFile(
+        {
+            name: described(name, column, partial(cells_of, content, parsing, spelling))
+            for name, spelling, column in zip(names, header, columns, strict=True)
+        }
+    )
 
-    Attributes
-    ----------
-    header : list of str
-        The names of the columns.
-    load : callable
-        Reads all columns into memory. Columns of numbers have NaN for missing values; a column of lists of numbers has
-        two dimensions; text has type ``str``; a column of anything else has type ``object`` and no values. If the
-        format has only text, columns whose names are given to this function are returned as text.
-    """
 
-    header: list[str]
-    load: Callable[[Collection[str]], dict[str, NDArray[Any]]]
+def read_csv(content: Any, parsing: Any, converting: Any) -> Any:
+    """Read columns of separated values."""
+    reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES)
+    try:
+        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
+    except pa.ArrowInvalid:
+        # A single thread can say which line is wrong.
+        reading.use_threads = False
+        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
 
 
-def open_table(path: Path) -> Table:
-    """Open a table; the path ``-`` stands for separated values on standard input."""
-    if path == STDIN:
-        path, (what, open_file) = Path("stdin"), STDIN_TABLE
-    else:
-        refuse_what_is_no_file(path)
-        what, open_file = by_ending(path, TABLE_FILES, "read", FileContentError)
-    with naming(str(path), what):
-        table = open_file(path)
-    check_names(path, table.header)
-
-    def load(as_text: Collection[str]) -> dict[str, NDArray[Any]]:
-        with naming(str(path), what):
-            return table.load(as_text)
-
-    return Table(table.header, load)
+def cells_of(content: Any, parsing: Any, name: str) -> list[str]:
+    """Read a column of separated values as it is spelled."""
+    converting = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
+    (column,) = read_csv(content, parsing, converting).columns
+    return [from_cell(text.strip()) for text in column.to_pylist()]
 
 
 def check_names(path: Path, header: Sequence[str]) -> None:
-    """Raise unless every column has a name of its own."""
-    # Programs that write row names leave the name of their column empty.
+    """Raise unless every column has a name of its own, and the first line is one of names rather than a row."""
+    # Programs that write row names leave the name of the first column empty.
     unnamed = [number for number, name in enumerate(header, 1) if not name and number > 1]
-    if not header:
-        raise FileContentError(f"{path} has no columns")
-    if unnamed:
-        raise FileContentError(f"{path}: column {unnamed[0]} has no name in the header")
-    if len(set(header)) < len(header):
-        repeated = listed(dict.fromkeys(repr(name) for name in header if header.count(name) > 1))
-        raise FileContentError(f"{path} has several columns of the name {repeated}; give each its own")
-
-
-def open_stdin(path: Path) -> Table:
-    """Open separated values on standard input, which are held in memory since they may have to be read twice."""
-    content = sys.stdin.buffer.read()
-    if not content:
-        raise FileContentError("standard input is empty; expected a table of comma-separated values")
-    return open_csv(path, lambda: io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=""), len(content))
-
-
-def open_csv_file(path: Path) -> Table:
-    """Open a file of values that are separated by commas, semicolons or tabs."""
-    return open_csv(path, partial(path.open, encoding="utf-8-sig", newline=""), path.stat().st_size)
-
-
-def open_csv(path: Path, open_text: Callable[[], TextIO], n_bytes: int) -> Table:
-    """Open separated values, whose first line names the columns."""
-    with open_text() as text:
-        first_line = text.readline()
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
-    lines = partial(csv_lines, path, open_text, delimiter)
-    header = [cell.strip() for cell in next(lines())]
-    refuse_data_as_header(path, header)
-
-    def load(as_text: Collection[str]) -> dict[str, NDArray[Any]]:
-        columns = number_columns(lines(), [i for i, name in enumerate(header) if name not in as_text])
-        rest = [i for i in range(len(header)) if i not in columns]
-        columns.update(text_columns(path, lines(), rest, n_bytes))
-        return {name: columns[i] for i, name in enumerate(header)}
-
-    return Table(header, load)
-
-
-def csv_lines(path: Path, open_text: Callable[[], TextIO], delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each line that is not empty; all lines have as many."""
-    with open_text() as text:
-        n_cells = None
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
-        for line in reader:
-            if not line:
-                continue
-            n_cells = n_cells or len(line)
-            if len(line) != n_cells:
-                raise FileContentError(
-                    f"{path}: line {reader.line_num} has {len(line)} cells, its header {n_cells}; expected as many"
-                )
-            yield line
-    if n_cells is None:
-        raise FileContentError(f"{path} has no lines; expected a header and rows")
-
-
-def refuse_data_as_header(path: Path, header: Sequence[str]) -> None:
-    """Raise if the first line looks like a row, and would be lost as a header."""
-    numbers = [cell for cell in header if as_numbers([cell or "?"]) is not None]
-    # pandas numbers columns that have no names.
+    if not header or unnamed:
+        raise FileContentError(f"{path}: column {unnamed[0] if unnamed else 1} has no name in the header")
+    repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if repeated:
+        raise FileContentError(f"{path} has several columns of the name {repeated[0]!r}; give each its own")
+    numbers = [name for name in header if is_number(name)]
+    # pandas numbers columns that have no names, and a single column may hold labels without a header.
     is_counting = any(numbers == [str(first + i) for i in range(len(numbers))] for first in (0, 1))
-    if len(numbers) > len(header) / 2 and not is_counting:
+    if len(numbers) > len(header) / 2 and not is_counting and len(header) > 1:
         raise FileContentError(
             f"{path}: its first line looks like a row of data ({listed(header[:3])}, …); add a line with a name for "
             "each column"
         )
 
 
-def columns_at_once(lines: Iterator[list[str]]) -> Iterator[list[tuple[str, ...]]]:
-    """Yield the columns of some lines at a time, without the header."""
-    next(lines)
-    while some := list(islice(lines, LINES_AT_ONCE)):
-        yield list(zip(*some, strict=True))
-
-
-def number_columns(lines: Iterator[list[str]], wanted: Collection[int]) -> dict[int, NDArray[Any]]:
-    """Read those of the wanted columns that hold only numbers."""
-    pieces: dict[int, list[NDArray[np.float64]]] = {position: [np.empty(0)] for position in wanted}
-    for columns in columns_at_once(lines):
-        for position in list(pieces):
-            numbers = as_numbers(columns[position])
-            if numbers is None:
-                del pieces[position]
-            else:
-                pieces[position].append(numbers)
-    return {position: np.concatenate(piece) for position, piece in pieces.items()}
-
-
-def as_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return cells as numbers, NaN for missing ones; None if any cell is something else."""
-    # Python takes 1_000 for a number.
-    if "_" in "".join(cells):
-        return None
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number; Python takes 1_000 for one."""
     try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
+        float(text)
     except ValueError:
-        pass
-    try:
-        return np.array([math.nan if cell.strip().lower() in MISSING else float(cell) for cell in cells], np.float64)
-    except ValueError:
-        return None
+        return False
+    return "_" not in text
 
 
-def text_columns(
-    path: Path, lines: Iterator[list[str]], wanted: Collection[int], n_bytes: int
-) -> dict[int, NDArray[Any]]:
-    """Read the wanted columns as text."""
-    cells: dict[int, list[str]] = {position: [] for position in wanted}
-    if cells:
-        for columns in columns_at_once(lines):
-            for position, so_far in cells.items():
-                so_far.extend(from_cell(cell.strip()) for cell in columns[position])
-    return {position: as_text_array(path, column, n_bytes) for position, column in cells.items()}
+def open_parquet(path: Path) -> StoredFile:
+    """Open a Parquet file."""
+    with pq.ParquetFile(path) as file:
+        return of_table(path, file.read())
 
 
-def as_text_array(path: Path, cells: list[str], n_bytes: int) -> NDArray[np.str_]:
-    """Return text as an array, whose items all take the space of the longest."""
-    longest = max(map(len, cells), default=0)
-    refuse_bomb(path, "a column of text", 4 * longest * len(cells), file_bytes=n_bytes)
-    return np.array(cells, np.str_)
+def open_arrow(path: Path) -> StoredFile:
+    """Open a file of Arrow's own format, which Feather uses as well."""
+    source = pa.memory_map(str(path))
+    # The same ending is used for both forms: files that can be read in any order, and streams.
+    is_file = source.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+    source.seek(0)
+    return of_table(path, (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source).read_all())
 
 
-def open_arrow(path: Path) -> Table:
-    """Open a file of Parquet or of Arrow's own format, which Feather uses as well."""
-    return Table(read_arrow_header(path), lambda _: read_arrow_columns(path))
+def open_json_lines(path: Path) -> StoredFile:
+    """Open a file with a JSON object on each line."""
+    reading = pyarrow.json.ReadOptions(block_size=BLOCK_BYTES)
+    table = pyarrow.json.read_json(str(path), reading)
+    dates = [field.with_type(pa.string()) for field in table.schema if pa.types.is_temporal(field.type)]
+    if dates:
+        # Text that looks like a date stays as it is spelled.
+        table = pyarrow.json.read_json(str(path), reading, pyarrow.json.ParseOptions(pa.schema(dates)))
+    return of_table(path, table)
 
 
-STDIN_TABLE: tuple[str, Callable[[Path], Table]] = (SEPARATED, open_stdin)
-TABLE_FILES: dict[str, tuple[str, Callable[[Path], Table]]] = {
-    ".csv": (SEPARATED, open_csv_file),
-    ".tsv": (SEPARATED, open_csv_file),
-    ".parquet": ("a Parquet file", open_arrow),
+def of_table(path: Path, table: Any) -> StoredFile:
+    """Describe the columns of an Arrow table, after a check that its offsets lie inside its data."""
+    check_names(path, table.column_names)
+    table.validate(full=True)
+    return StoredFile(
+        {name: described(name, column) for name, column in zip(table.column_names, table.columns, strict=True)}
+    )
+
+
+def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = None) -> StoredArray:
+    """Describe a column of numbers, of text, or of lists of numbers."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if pa.types.is_null(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    kind = column.type
+
+    def text() -> list[str]:
+        texts: list[str] = pc.fill_null(column.cast(pa.large_string()), "").to_pylist()
+        return texts
+
+    spelled = spelled or text
+    if is_numeric(kind):
+        # Missing values become NaN.
+        return StoredArray((len(column),), "numbers", str(kind), column.to_numpy, spelled)
+    if kind in (pa.string(), pa.large_string(), pa.string_view()) or pa.types.is_temporal(kind):
+        return StoredArray((len(column),), "text", "text", lambda: np.array(spelled(), str), spelled)
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if is_list and is_numeric(kind.value_type):
+        length = len(column[0].as_py() or []) if len(column) else 0
+        return StoredArray((len(column), length), "numbers", str(kind), partial(lists_as_matrix, name, column))
+    return StoredArray((len(column),), "other", str(kind), lambda: column)
+
+
+def is_numeric(kind: Any) -> bool:
+    """Tell whether a type of Arrow is one of whole or floating-point numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def lists_as_matrix(name: str, column: Any) -> NDArray[Any]:
+    """Return a column of equally long lists as a matrix."""
+    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(lengths) != 1 or lengths[0] is None:
+        raise ValueError(f"the lists in column {name!r} differ in length")
+    pieces = [np.asarray(chunk.flatten().to_numpy(zero_copy_only=False)) for chunk in column.chunks]
+    return np.concatenate(pieces).reshape(len(column), lengths[0])
+
+
+def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns of numbers or text; equal columns make equal files."""
+    arrays = {
+        name: pa.array([str(text).encode("utf-8", "replace").decode() for text in values])
+        if values.dtype.kind == "U"
+        else pa.array(values)
+        for name, values in columns.items()
+    }
+    pq.write_table(pa.table(arrays), path)
+
+
+TABLE_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {
+    ".csv": (SEPARATED, open_csv),
+    ".tsv": (SEPARATED, open_csv),
+    ".parquet": ("a Parquet file", open_parquet),
     ".arrow": ("an Arrow file", open_arrow),
     ".feather": ("an Arrow file", open_arrow),
+    ".jsonl": ("a file of JSON objects, one on each line", open_json_lines),
 }

@@ -1,13 +1,12 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from safetensors.numpy import save_file
+from scipy import sparse
 
-from cceclust.errors import FileContentError, FileError
+from cceclust.fit.head import Curves
 from cceclust.io import Clusters, Model, write_clusters, write_features, write_model
 from cceclust.io.description import describe
-from cceclust.training.head import Curves
 
 
 def test_features(small_features: Path) -> None:
@@ -66,15 +65,15 @@ def test_clusters(tmp_path: Path) -> None:
     clusters = Clusters(
         np.array([0, 0, 2]),
         probabilities=np.full((3, 3), 1 / 3),
-        losses=np.array([2.0, 1.5]),
         parameters={"n_clusters": 3},
+        diagnostics={"modularity": 0.5},
         provenance={"features": "x.h5"},
     )
     write_clusters(tmp_path / "c.h5", clusters)
     description = describe(tmp_path / "c.h5")
     assert description.kind == "clusters"
     facts = description.facts
-    assert (facts["samples"], facts["clusters"], facts["restarts"], facts["loss"]) == (3, 2, 2, 1.5)
+    assert (facts["samples"], facts["clusters"], facts["modularity"]) == (3, 2, 0.5)
     assert facts["probabilities"] == (3, 3)
     assert description.provenance == {"features": "x.h5"}
 
@@ -95,21 +94,19 @@ def test_safetensors_that_are_no_model_are_features(tmp_path: Path) -> None:
     assert describe(tmp_path / "x.safetensors").kind == "features"
 
 
-def test_bad_files(tmp_path: Path) -> None:
-    for name in ("x.h5", "x.npy", "x.safetensors"):
-        (tmp_path / name).write_text("nonsense " * 10)
-        with pytest.raises(FileContentError, match="is damaged or not a"):
-            describe(tmp_path / name)
-    with pytest.raises(FileError, match="there is no file"):
-        describe(tmp_path / "nope.h5")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(FileError, match="is a folder without feature files"):
-        describe(tmp_path / "empty")
-
-
 def test_a_column_that_dominates_is_named(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(50, 5))
     write_features(tmp_path / "alike.h5", X)
     assert describe(tmp_path / "alike.h5").facts["widest_column"] is None
     write_features(tmp_path / "unlike.h5", X * [1, 1, 500, 1, 1])
     assert describe(tmp_path / "unlike.h5").facts["widest_column"].startswith("column 2 spans ")
+
+
+def test_tables_and_sparse_matrices(tmp_path: Path) -> None:
+    rows = "".join(f"{row},{row % 7},{row / 3}\n" for row in range(50))
+    (tmp_path / "x.csv").write_text("customer,visits,sum\n" + rows)
+    facts = describe(tmp_path / "x.csv").facts
+    assert facts["columns"] == "visits, sum"
+    assert facts["notes"] == "customer numbers the rows, so it is used as the row id, not as a feature"
+    sparse.save_npz(tmp_path / "x.npz", sparse.eye_array(5, format="csr"))
+    assert describe(tmp_path / "x.npz").facts["range"] == (0, 1)

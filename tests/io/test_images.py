@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import pickle
-import re
 import struct
 import tarfile
 import zipfile
@@ -52,12 +51,6 @@ class TestFolders:
         assert images.class_names == ("cat", "dog")
         np.testing.assert_array_equal(all_pixels(images), COLOURS)
 
-    def test_paths_lead_to_the_files(self, tmp_path: Path) -> None:
-        images = open_images(save_folder(tmp_path / "pets"))
-        assert images.paths is not None
-        assert all(Path(path).is_file() for path in images.paths)
-        assert images.name(2).endswith("pets/cat/old/c.png")
-
     @pytest.mark.parametrize("suffix", [".png", ".jpg", ".JPEG", ".webp", ".bmp", ".tiff"])
     def test_every_image_format_is_found_and_read(self, tmp_path: Path, suffix: str) -> None:
         images = open_images(save_folder(tmp_path, suffix))
@@ -76,10 +69,6 @@ class TestFolders:
     def test_a_folder_without_images_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(FileContentError, match="has no images"):
             open_images(tmp_path)
-
-    def test_what_is_missing_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="there is no file"):
-            open_images(tmp_path / "nothing")
 
     def test_the_fingerprint_notices_a_changed_a_new_and_a_lost_file(self, tmp_path: Path) -> None:
         save_folder(tmp_path)
@@ -112,21 +101,14 @@ class TestLists:
 
 
 class TestArchives:
-    @pytest.fixture(params=["zip", "tar"])
-    def archive(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    @pytest.fixture
+    def archive(self, tmp_path: Path) -> Path:
         folder = save_folder(tmp_path / "pets")
-        files = sorted(folder.rglob("*.png"), reverse=True)
-        path = tmp_path / f"pets.{request.param}"
-        if request.param == "zip":
-            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as writer:
-                for file in files:
-                    writer.write(file, file.relative_to(tmp_path).as_posix())
-                writer.writestr("__MACOSX/pets/cat/a.png", b"resource fork")
-        else:
-            with tarfile.open(path, "w") as writer:
-                for file in files:
-                    writer.add(file, file.relative_to(tmp_path).as_posix())
-        return path
+        with zipfile.ZipFile(tmp_path / "pets.zip", "w", zipfile.ZIP_DEFLATED) as writer:
+            for file in sorted(folder.rglob("*.png"), reverse=True):
+                writer.write(file, file.relative_to(tmp_path).as_posix())
+            writer.writestr("__MACOSX/pets/cat/a.png", b"resource fork")
+        return tmp_path / "pets.zip"
 
     def test_members_are_read_sorted_with_labels_from_their_folders(self, archive: Path) -> None:
         images = open_images(archive)
@@ -192,12 +174,6 @@ class TestIdx:
         with pytest.raises(FileContentError, match="its header promises"):
             open_images(tmp_path)
 
-    def test_a_gzip_bomb_is_refused_by_its_header(self, tmp_path: Path) -> None:
-        with gzip.open(tmp_path / "images-idx3-ubyte.gz", "wb") as file:
-            file.write(b"\0\0\x08\x03" + struct.pack(">3I", 1 << 20, 1 << 10, 1 << 10))
-        with pytest.raises(FileContentError, match="refused"):
-            open_images(tmp_path / "images-idx3-ubyte.gz")
-
     def test_a_damaged_gzip_file_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "images-idx3-ubyte.gz"
         path.write_bytes(gzip.compress(idx_bytes(GREYS))[:-100])
@@ -230,19 +206,14 @@ class TestCifar:
         assert open_images(tmp_path / "train").class_names == ("fish", "trees")
 
     def test_cifar_100_has_its_fine_labels_on_request(self, tmp_path: Path) -> None:
-        python, binary = tmp_path / "cifar-100-python", tmp_path / "cifar-100-binary"
+        python = tmp_path / "cifar-100-python"
         python.mkdir()
-        binary.mkdir()
         self.write_python(python / "train", fine_labels=[2, 0, 1, 1, 0, 2], coarse_labels=[0, 1, 1, 0, 1, 0])
         names = {b"coarse_label_names": [b"fish", b"trees"], b"fine_label_names": [b"oak", b"pine", b"ray"]}
         (python / "meta").write_bytes(pickle.dumps(names, protocol=2))
-        columns = np.array([[0, 1, 1, 0, 1, 0], [2, 0, 1, 1, 0, 2]]).T
-        np.hstack([columns, self.channels_first]).astype(np.uint8).tofile(binary / "train.bin")
-        (binary / "fine_label_names.txt").write_text("oak\npine\nray\n")
         for images in (
             open_images(python, labels_dataset="fine_labels"),
             open_images(python / "train", labels_dataset="fine_labels"),
-            open_images(binary, split="train", labels_dataset="fine_labels"),
         ):
             assert images.labels is not None
             assert images.labels.tolist() == ["ray", "oak", "pine", "pine", "oak", "ray"]
@@ -257,20 +228,10 @@ class TestCifar:
         (tmp_path / "mnist").mkdir()
         (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(idx_bytes(GREYS))
         for folder in (save_folder(tmp_path / "pets"), tmp_path / "mnist"):
-            with pytest.raises(InputError, match="CIFAR-100, which alone has labels to choose"):
+            with pytest.raises(InputError, match="CIFAR-100"):
                 open_images(folder, labels_dataset="fine_labels")
-        with pytest.raises(InputError, match="is a folder; --dataset is for files"):
+        with pytest.raises(InputError, match="--dataset is for files that end in"):
             open_images(tmp_path / "pets", dataset="images")
-
-    @pytest.mark.parametrize("label_bytes", [1, 2])
-    def test_binary_batches(self, tmp_path: Path, label_bytes: int) -> None:
-        columns = [LABELS[:, None], 50 + LABELS[:, None]][:label_bytes]
-        name = "data_batch_1.bin" if label_bytes == 1 else "train.bin"
-        np.hstack([*columns, self.channels_first]).astype(np.uint8).tofile(tmp_path / name)
-        images = open_images(tmp_path)
-        assert images.labels is not None
-        assert images.labels.tolist() == LABELS.tolist()
-        np.testing.assert_array_equal(all_pixels(images), COLOURS)
 
     def test_batches_written_by_python_2_are_read(self, tmp_path: Path) -> None:
         # What Python 2 with NumPy 1.7 wrote for {"data": zeros((1, 3072), uint8), "labels": [7]}.
@@ -301,9 +262,6 @@ class TestCifar:
         (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"labels": [1]}, protocol=2))
         with pytest.raises(FileContentError, match="not a CIFAR batch"):
             open_images(tmp_path)
-        (tmp_path / "rows.bin").write_bytes(b"x" * 1000)
-        with pytest.raises(FileContentError, match="no multiple"):
-            open_images(tmp_path / "rows.bin")
 
 
 class TestDownloads:
@@ -323,16 +281,12 @@ class TestDownloads:
         with pytest.raises(InputError, match=r"several data sets; give the folder of one: .*/MNIST/raw, .*/FashionM"):
             open_images(tmp_path)
 
-    @pytest.mark.parametrize("name", ["cifar-10-python.tar.gz", "stl10_binary.tar.gz", "photos.tgz"])
-    def test_compressed_archives_are_refused_with_how_to_unpack_them(self, tmp_path: Path, name: str) -> None:
-        (tmp_path / "my data").mkdir()
-        archive = tmp_path / "my data" / name
-        with tarfile.open(archive, "w:gz") as tar:
+    @pytest.mark.parametrize("name", ["cifar-10-python.tar.gz", "photos.tgz", "photos.tar"])
+    def test_other_archives_are_to_be_unpacked(self, tmp_path: Path, name: str) -> None:
+        with tarfile.open(tmp_path / name, "w") as tar:
             tar.addfile(tarfile.TarInfo("batches/data_batch_1"))
-        unpack = re.escape(f"tar -xf '{archive}' -C '{archive.parent}'")
-        for path in (archive, archive.parent):
-            with pytest.raises(FileContentError, match=unpack):
-                open_images(path)
+        with pytest.raises(FileContentError, match=r"unpack other archives \(tar -xf\)"):
+            open_images(tmp_path / name)
 
 
 def test_stl10_stores_columns_first_and_counts_labels_from_one(tmp_path: Path) -> None:
@@ -432,11 +386,6 @@ class TestDecoding:
     def test_half_transparent_grey_is_blended_with_white(self, tmp_path: Path) -> None:
         pixels = self.read(tmp_path, Image.new("LA", (4, 4), (0, 51)))
         assert (pixels == 204).all()
-
-    def test_a_palette_with_a_transparent_colour_becomes_white(self, tmp_path: Path) -> None:
-        image = Image.new("P", (4, 4), 1)
-        image.putpalette([0, 0, 0, 9, 9, 9])
-        assert (self.read(tmp_path, image, transparency=1) == 255).all()
 
     def test_sixteen_bit_grey_is_scaled_not_clipped(self, tmp_path: Path) -> None:
         pixels = self.read(tmp_path, Image.fromarray(np.full((4, 4), 0x8080, np.uint16)))

@@ -6,10 +6,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.errors import FileContentError, InputError
+from cceclust.fit.head import Curves
 from cceclust.io import Model, read_model, write_features, write_model
 from cceclust.io.provenance import stamp
-from cceclust.training.head import Curves
 
 MODEL = Model(
     np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -35,33 +35,9 @@ def test_non_contiguous_weights_are_written_right(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_model(tmp_path / "m.safetensors").coef, coef)
 
 
-def test_existing_model_needs_force(tmp_path: Path) -> None:
-    write_model(tmp_path / "m.safetensors", MODEL)
-    with pytest.raises(TargetExistsError):
-        write_model(tmp_path / "m.safetensors", MODEL)
-    write_model(tmp_path / "m.safetensors", MODEL, force=True)
-
-
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"end in '.pkl'; expected one of .safetensors"):
         write_model(tmp_path / "m.pkl", MODEL)
-
-
-def test_models_that_cannot_work_are_refused() -> None:
-    with pytest.raises(InputError, match=r"got shapes \(2, 3\) and \(3,\)"):
-        Model(np.zeros((2, 3)), np.zeros(3))
-    with pytest.raises(InputError, match="NaN or infinity"):
-        Model(np.array([[np.nan]]), np.zeros(1))
-
-
-def test_missing_directory_and_empty_file(tmp_path: Path) -> None:
-    (tmp_path / "empty.safetensors").touch()
-    with pytest.raises(FileError, match="there is no file"):
-        read_model(tmp_path / "nope.safetensors")
-    with pytest.raises(FileError, match="is a directory"):
-        read_model(tmp_path)
-    with pytest.raises(FileContentError, match="is empty"):
-        read_model(tmp_path / "empty.safetensors")
 
 
 def test_truncated_model(tmp_path: Path) -> None:
@@ -70,7 +46,7 @@ def test_truncated_model(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in (1, 7, 8, 40, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileContentError, match="is damaged or not a model file"):
+        with pytest.raises(FileContentError, match="is damaged or not a safetensors file"):
             read_model(path)
 
 
@@ -80,7 +56,7 @@ def test_pickles_are_not_run(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "trapped",))
 
     (tmp_path / "m.safetensors").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(FileContentError, match="is damaged or not a model file"):
+    with pytest.raises(FileContentError, match="is damaged or not a safetensors file"):
         read_model(tmp_path / "m.safetensors")
     assert not (tmp_path / "trapped").exists()
 
@@ -88,13 +64,6 @@ def test_pickles_are_not_run(tmp_path: Path) -> None:
 def test_newer_format_is_refused_with_advice(tmp_path: Path) -> None:
     save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": "3"})
     with pytest.raises(FileContentError, match=r"format version 3, newer than 2.*use a newer cceclust"):
-        read_model(tmp_path / "m.safetensors")
-
-
-@pytest.mark.parametrize("version", ["", "zero", "0", "-1", "²"])
-def test_senseless_format_version(tmp_path: Path, version: str) -> None:
-    save_file({"coef": MODEL.coef}, tmp_path / "m.safetensors", {**stamp("model"), "format_version": version})
-    with pytest.raises(FileContentError, match="expected a positive number"):
         read_model(tmp_path / "m.safetensors")
 
 
@@ -106,30 +75,6 @@ def test_features_in_the_place_of_a_model_are_named(name: str, said: str, tmp_pa
     np.save(tmp_path / "x.npy", MODEL.coef)
     with pytest.raises(FileContentError, match=said):
         read_model(tmp_path / name)
-
-
-def test_other_safetensors_are_no_models(tmp_path: Path) -> None:
-    save_file({"weight": MODEL.coef}, tmp_path / "net.safetensors")
-    with pytest.raises(FileContentError, match="is not a model file of cceclust"):
-        read_model(tmp_path / "net.safetensors")
-
-
-@pytest.mark.parametrize(
-    ("tensors", "metadata", "complaint"),
-    [
-        ({"coef": MODEL.coef}, {}, "it has no intercept"),
-        ({"coef": MODEL.coef, "intercept": np.zeros(5)}, {}, "expected coef"),
-        ({"coef": np.full((2, 3), np.inf), "intercept": np.zeros(2)}, {}, "NaN or infinity"),
-        ({"coef": MODEL.coef, "intercept": np.zeros(2)}, {"parameters": "{"}, "not JSON"),
-        ({"coef": MODEL.coef, "intercept": np.zeros(2)}, {"parameters": "[]"}, "not a JSON object"),
-    ],
-)
-def test_damaged_models(
-    tmp_path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str], complaint: str
-) -> None:
-    save_file(tensors, tmp_path / "m.safetensors", {**stamp("model"), **metadata})
-    with pytest.raises(FileContentError, match=complaint):
-        read_model(tmp_path / "m.safetensors")
 
 
 def test_curved_models_come_back_bit_for_bit_and_state_a_later_version(tmp_path: Path) -> None:
@@ -157,10 +102,21 @@ def test_curves_that_miss_a_part_are_refused(tmp_path: Path, lost: str) -> None:
     }
     del tensors[lost]
     save_file(tensors, tmp_path / "m.safetensors", stamp("model", 2))
-    with pytest.raises(FileContentError, match="some but not all of curve_axes"):
+    with pytest.raises(FileContentError, match="it has no complete curves"):
         read_model(tmp_path / "m.safetensors")
 
 
 def test_curves_of_another_shape_are_refused() -> None:
     with pytest.raises(InputError, match="curve_weights have shapes"):
         Model(np.eye(2, 3), np.zeros(2), curves=Curves(np.ones((2, 3)), np.ones(2), np.ones((2, 4))))
+
+
+def test_models_of_version_0_2_are_read(tmp_path: Path) -> None:
+    tensors = {"coef": MODEL.coef, "intercept": MODEL.intercept, "column_scales": np.ones(3)}
+    save_file(tensors, tmp_path / "m.safetensors", {**stamp("model"), "model_id": MODEL.id})
+    np.testing.assert_array_equal(read_model(tmp_path / "m.safetensors").coef, MODEL.coef)
+
+
+def test_names_of_folders_are_not_kept(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.safetensors", Model(np.eye(2), np.zeros(2), {}, {"features": "/home/ann/x.h5"}))
+    assert read_model(tmp_path / "m.safetensors").provenance == {"features": "x.h5"}

@@ -9,9 +9,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from cceclust.errors import InputError, MissingExtraError, TargetExistsError
+from cceclust.errors import MissingExtraError
+from cceclust.fit.head import Curves
 from cceclust.io import Model, write_onnx
-from cceclust.training.head import Curves
 
 GENERATOR = np.random.default_rng(0)
 ROWS = GENERATOR.normal(size=(500, 7))
@@ -42,14 +42,6 @@ def test_equal_models_make_equal_files(tmp_path: Path) -> None:
         write_onnx(tmp_path / name, Model(COEF, INTERCEPT, {"classes": [1, 2, 3, 4]}))
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
     onnx.checker.check_model(onnx.load(tmp_path / "a.onnx"), full_check=True)
-
-
-def test_files_are_not_overwritten_and_other_endings_refused(tmp_path: Path) -> None:
-    write_onnx(tmp_path / "m.onnx", Model(COEF, INTERCEPT))
-    with pytest.raises(TargetExistsError):
-        write_onnx(tmp_path / "m.onnx", Model(COEF, INTERCEPT))
-    with pytest.raises(InputError, match=r"expected one of \.onnx"):
-        write_onnx(tmp_path / "m.pb", Model(COEF, INTERCEPT))
 
 
 def test_the_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

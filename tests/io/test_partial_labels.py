@@ -81,11 +81,11 @@ def test_a_file_comes_before_a_dataset_of_its_name(tmp_path, small_features, mon
         ("row,label\n4,cat\n", "labels row 4, but rows go from 0 to 3"),
         ("row,label\n-1,cat\n", "labels row -1, but rows go from 0 to 3"),
         ("row,label\n,cat\n", r"labels row \(empty\), but"),
-        ("row,label\nfirst,cat\n", "'row' holds what is no whole number"),
+        ("row,label\nfirst,cat\n", "labels row first, but rows go from 0 to 3"),
         ("path,label\nz.png,cat\n", r"labels 1 paths that the features do not have, first 'z.png'; .*'a.png'"),
-        ("row,label\n0,cat\n0,dog\n", "gives row 0 two labels, cat and dog"),
-        ("row,kind\n0,cat\n", "has no column 'label'; it has row, kind"),
-        ("row,label\n0,cat,3\n", "line 2 has 3 cells, its header 2"),
+        ("row,label\n0,cat\n0,dog\n", "gives row 0 two labels that differ"),
+        ("row,kind\n0,cat\n", "has no column 'label'; it has kind"),
+        ("row,label\n0,cat,3\n", "Row #2: Expected 2 columns, got 3"),
         ("row,label\n0,\n", "holds no label, only unknown ones"),
         ("label\ncat\ndog\n", "labels 2 rows, but there are 4"),
     ],
@@ -146,11 +146,11 @@ def test_soft_arrays_come_from_numpy_and_from_clusters(tmp_path, small_features)
     ("name", "content", "message"),
     [
         ("soft.csv", "row,cat,dog\n9,1,0\n", "labels row 9, but rows go from 0 to 1"),
-        ("soft.csv", "row,cat,dog\n1,1,0\n1,0,1\n", "gives row 1 two distributions that differ"),
-        ("soft.csv", "cat,dog\nmuch,little\n", "holds what is no number"),
+        ("soft.csv", "row,cat,dog\n1,1,0\n1,0,1\n", "gives row 1 two labels that differ"),
+        ("soft.csv", "cat,dog\nmuch,little\n", "holds no numbers"),
         ("soft.csv", "cat,dog\n1,0\n", "soft labels of 1 rows, but there are 2"),
         ("soft.npy", np.ones(2), r"shape \(2,\); expected a number for each row and class"),
-        ("soft.txt", "1 0\n", "cannot read soft labels from files that end in '.txt'; expected one of .csv, .h5"),
+        ("soft.txt", "1 0\n", "cannot read files that end in '.txt'; expected one of .h5"),
     ],
 )
 def test_soft_labels_that_fit_no_rows_are_refused(tmp_path, name, content, message):
@@ -166,3 +166,10 @@ def test_soft_labels_that_fit_no_rows_are_refused(tmp_path, name, content, messa
 def test_an_hdf5_file_without_soft_labels_says_what_it_has(small_features):
     with pytest.raises(FileContentError, match="has no dataset 'soft_labels' or 'probabilities'; it has"):
         read_soft_labels(small_features, 120)
+
+
+def test_a_column_of_a_table_of_features_can_be_the_labels(tmp_path):
+    table = write(tmp_path / "x.csv", "a,kind\n0.5,3\n1.5,\n2.5,7\n")
+    labels = read_partial_labels("kind", 3, features=table)
+    assert labels.values.tolist() == [0, -1, 1]
+    assert labels.classes.tolist() == [3, 7]

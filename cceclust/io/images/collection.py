@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from abc import ABC, abstractmethod
@@ -36,6 +37,7 @@ class ImageCollection(ABC):
         self,
         source: str,
         files: Sequence[Path],
+        n_images: int,
         *,
         labels: NDArray[Any] | None = None,
         paths: NDArray[Any] | None = None,
@@ -44,17 +46,18 @@ class ImageCollection(ABC):
         self.files = files
         self.labels = labels
         self.paths = paths
+        self._n_images = n_images
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self._n_images
 
     @abstractmethod
     def read(self, index: int) -> NDArray[np.uint8]:
         """Return an image as RGB of shape (height, width, 3); raise FileError if it cannot be read."""
 
+    @abstractmethod
     def name(self, index: int) -> str:
         """Return the name of an image for messages."""
-        return f"{self.source}[{index}]" if self.paths is None else str(self.paths[index])
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -75,31 +78,11 @@ class ImageCollection(ABC):
 
     def first(self, n_images: int) -> ImageCollection:
         """Return the collection of the first ``n_images`` images."""
-        return self if n_images >= len(self) else FirstImages(self, n_images)
-
-    def __repr__(self) -> str:
-        classes = f", {len(self.class_names)} classes" if self.labels is not None else ""
-        return f"<{type(self).__name__} {self.source!r}: {len(self)} images{classes}>"
-
-
-class FirstImages(ImageCollection):
-    """The first images of another collection."""
-
-    def __init__(self, whole: ImageCollection, n_images: int) -> None:
-        super().__init__(
-            f"{whole.source} (first {n_images})",
-            whole.files,
-            labels=None if whole.labels is None else whole.labels[:n_images],
-            paths=None if whole.paths is None else whole.paths[:n_images],
-        )
-        self._whole = whole
-        self._n_images = n_images
-
-    def __len__(self) -> int:
-        return self._n_images
-
-    def read(self, index: int) -> NDArray[np.uint8]:
-        return self._whole.read(index)
-
-    def name(self, index: int) -> str:
-        return self._whole.name(index)
+        if n_images >= len(self):
+            return self
+        beginning = copy.copy(self)
+        beginning.source = f"{self.source} (first {n_images})"
+        beginning.labels = None if self.labels is None else self.labels[:n_images]
+        beginning.paths = None if self.paths is None else self.paths[:n_images]
+        beginning._n_images = n_images
+        return beginning
