@@ -13,7 +13,7 @@ from pathlib import Path
 from cceclust.errors import CceclustError, FileError, InputError, TargetExistsError
 from cceclust.io.locks import locked
 
-__all__ = ["claiming", "refuse_inputs", "refuse_to_overwrite", "replacing"]
+__all__ = ["check_targets", "claiming", "refuse_inputs", "refuse_to_overwrite", "replacing"]
 
 
 @contextmanager
@@ -52,6 +52,13 @@ def claiming(
             with naming(target):
                 claims.enter_context(claimed(target))
         yield
+
+
+def check_targets(
+    targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False
+) -> None:
+    with claiming(targets, inputs=inputs, force=force):
+        pass
 
 
 @contextmanager

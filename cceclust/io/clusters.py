@@ -128,6 +128,7 @@ class Clusters:
     paths: NDArray[Any] | None = None
     names: NDArray[Any] | None = None
     outlier_scores: NDArray[Any] | None = None
+    levels: NDArray[Any] | None = None
     loss_curves: NDArray[Any] | None = None
     losses: NDArray[Any] | None = None
     k_search: KTable | None = None
@@ -166,7 +167,7 @@ class Clusters:
         return stated if is_known else int(np.nanargmin(self.losses))
 
 
-ARRAYS = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores", "loss_curves", "losses")
+ARRAYS = ("labels", "levels", "probabilities", "true_labels", "paths", "names", "outlier_scores", "loss_curves", "losses")
 K_ARRAYS = tuple(f"k_{field.name}" for field in fields(KTable))
 MAPPINGS = ("parameters", "diagnostics", "provenance")
 

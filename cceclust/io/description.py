@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust import choices
+from cceclust.fit.sample import needs_column_scaling
 from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, feature_files, open_features
 from cceclust.io.models import Model, read_model
@@ -161,10 +161,10 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
     lowest = np.full(features.n_features, np.inf)
     highest = np.full(features.n_features, -np.inf)
     digests = bytearray()
-    for start, rows in features.blocks():
+    for where, rows in features.blocks():
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any() and first_not_finite is None:
-            first_not_finite = start + int(np.argmax(bad))
+            first_not_finite = where.start + int(np.argmax(bad))
         not_finite += int(bad.sum())
         if not bad.all():
             good = rows[~bad] if bad.any() else rows
@@ -192,7 +192,7 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
 
 def widest_column(ranges: NDArray[Any]) -> str | None:
     """Name the column that dominates all distances, if columns seem to be in different units."""
-    if not (np.isfinite(ranges).all() and choices.needs_column_scaling(ranges.astype(np.float64))):
+    if not (np.isfinite(ranges).all() and needs_column_scaling(ranges.astype(np.float64))):
         return None
     times = ranges.max() / np.median(ranges[ranges > 0])
     return f"column {int(ranges.argmax())} spans {times:,.0f} times what the median column does; fit scales columns"

@@ -96,6 +96,7 @@ class FeatureFile:
         self._neighbors = neighbors
         self.attributes = dict(attributes or {})
         self.choices: dict[str, Any] = {}
+        self.notes: list[str] = []
         self._matrix = matrix
         self._close: Callable[[], None] = lambda: None
         self._check()
@@ -169,8 +170,13 @@ class FeatureFile:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the numbers in the file."""
-        dtype: np.dtype[Any] = self._matrix.dtype
-        return dtype
+        from cceclust.fit.source import computing_dtype
+
+        return computing_dtype(self._matrix.dtype)
+
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        whole = self.array() if self.is_sparse else None
+        return (self.read(rows) if whole is None else whole.tocsr()[rows]).astype(self.dtype, copy=False)
 
     @property
     def is_sparse(self) -> bool:
@@ -255,11 +261,12 @@ class FeatureFile:
             result[wanted] = self._read_run(start, start + self.block_rows)[indices[wanted] - start]
         return result
 
-    def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield ``(first row, rows)`` from top to bottom, ``n_rows`` at a time or as many as are cheap to read."""
-        step = n_rows or self.block_rows
-        for start in range(0, self.n_samples, step):
-            yield start, self.read(slice(start, start + step))
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        from cceclust.fit.source import block_slices
+
+        whole = self.array().tocsr() if self.is_sparse else None
+        for where in block_slices(self.shape, self.dtype):
+            yield where, (self.read(where) if whole is None else whole[where]).astype(self.dtype, copy=False)
 
 
 def forget_mapped_pages(matrix: Any) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cceclust import choices
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, open_features
@@ -147,11 +146,11 @@ def score_without_truth(clusters: Clusters, features: FeatureFile | None = None)
     modularity = clusters.diagnostics.get("modularity")
     sample = rows = None
     if features is not None:
-        n_rows = min(choices.SILHOUETTE_ROWS, features.n_samples)
+        n_rows = min(3000, features.n_samples)
         sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
         rows = features.read(sample)
         if not isinstance(modularity, float):
-            modularity = sampled_modularity(clusters, features)
+            modularity = None
     return score_without_labels(
         clusters.labels,
         probabilities=clusters.probabilities,
@@ -172,7 +171,7 @@ def sampled_modularity(clusters: Clusters, features: FeatureFile) -> float | Non
     from cceclust.training.standardization import rows_not_finite
 
     codes = np.unique(clusters.labels, return_inverse=True)[1]
-    n_rows = min(choices.ROWS_TO_JUDGE, features.n_samples)
+    n_rows = min(3000, features.n_samples)
     sample = np.sort(np.random.default_rng(0).choice(features.n_samples, n_rows, replace=False))
     sample = sample[~is_missing(clusters.labels[sample])]
     rows: Rows = in_memory(features.read(sample))
