@@ -11,15 +11,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
+from cceclust.estimators.given_labels import GivenLabels as NamedLabels
 from cceclust.estimators.given_labels import read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, settings_of
 from cceclust.io import Model
 from cceclust.fit.heads import GivenLabels
-from cceclust.fit.pipeline import Settings, fit_source
+from cceclust.fit.pipeline import fit_source
 from cceclust.fit.progress import OnProgress
-from cceclust.validation import as_prior, as_relative_weights, check_count, check_positive, thread_count
+from cceclust.validation import as_relative_weights, check_count, check_positive
 
-__all__ = ["CCEClassifier"]
+__all__ = ["CCEClassifier", "what_is_known"]
 
 
 class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
@@ -153,29 +154,8 @@ feature_names_in_
             raise InputError(
                 f"labels of {labels.n_rows} rows for n_samples={n_samples} rows of features; expected one for each row"
             )
-        self_labeling = not labels.is_complete if self.self_labeling == "auto" else bool(self.self_labeling)
-        labels = labels.with_weight_in_every_class(weights)
-        labels = labels.with_noise(self.label_noise).with_extra_clusters(self.n_extra_clusters)
-        if self.loss == "cce":
-            labels = labels.informative()
-        n_clusters = len(labels.classes)
-        prior = None
-        if self.prior is not None:
-            prior = as_prior(None if isinstance(self.prior, str) else self.prior, n_clusters)
-        given = GivenLabels(
-            labels.rows, labels.targets, self.loss == "cce", self.label_weight if self_labeling else 1.0
-        )
-        settings = Settings(
-            n_clusters,
-            fairness=None if self.fairness == "auto" else float(self.fairness),
-            prior=prior,
-            scale=self.scale,
-            n_components=self.n_components,
-            curved=self.curved,
-            max_rows=self.max_rows,
-            n_threads=thread_count(self.n_jobs),
-            seed=draw_seed(self.random_state),
-        )
+        known, given, self_labeling = what_is_known(self, labels, weights)
+        settings = settings_of(self, len(known.classes))
         with self._reporting(on_progress) as report:
             fit = fit_source(
                 source,
@@ -185,7 +165,7 @@ feature_names_in_
                 self_labeling=self_labeling,
                 on_progress=report,
             )
-        self.classes_ = labels.classes
+        self.classes_ = known.classes
         self._prediction = fit.prediction
         self._keep(fit)
         return self
@@ -228,12 +208,24 @@ feature_names_in_
         self._check_common_parameters()
         check_count(self.n_extra_clusters, "n_extra_clusters", 0)
         check_positive(self.label_weight, "label_weight")
-        if self.fairness != "auto":
-            check_positive(self.fairness, "fairness")
         if self.loss not in ("cce", "ce"):
             raise InputError(f"loss={self.loss!r}; expected 'cce' or 'ce'")
         if self.self_labeling not in (True, False, "auto"):
             raise InputError(f"self_labeling={self.self_labeling!r}; expected True, False or 'auto'")
+
+
+def what_is_known(
+    classifier: CCEClassifier, labels: NamedLabels, weights: NDArray[Any]
+) -> tuple[NamedLabels, GivenLabels, bool]:
+    """Return labels with noise and extra clusters, the form that a fit needs, and if rows also get pseudo-labels."""
+    self_labeling = not labels.is_complete if classifier.self_labeling == "auto" else bool(classifier.self_labeling)
+    labels = labels.with_weight_in_every_class(weights)
+    labels = labels.with_noise(classifier.label_noise).with_extra_clusters(classifier.n_extra_clusters)
+    is_collision = classifier.loss == "cce"
+    if is_collision:
+        labels = labels.informative()
+    weight = classifier.label_weight if self_labeling else 1.0
+    return labels, GivenLabels(labels.rows, labels.targets, is_collision, weight), self_labeling
 
 
 def decisions(logits: NDArray[Any]) -> NDArray[Any]:
