@@ -16,11 +16,12 @@ from cceclust.estimators.given_labels import read_labels
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, settings_of
 from cceclust.io import Model
 from cceclust.fit.heads import GivenLabels
-from cceclust.fit.pipeline import fit_source
+from cceclust.fit.pipeline import Fit, fit_source
 from cceclust.fit.progress import OnProgress
+from cceclust.fit.source import Source
 from cceclust.validation import as_relative_weights, check_count, check_positive
 
-__all__ = ["CCEClassifier", "what_is_known"]
+__all__ = ["CCEClassifier", "fit_labelled"]
 
 
 class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
@@ -154,18 +155,8 @@ feature_names_in_
             raise InputError(
                 f"labels of {labels.n_rows} rows for n_samples={n_samples} rows of features; expected one for each row"
             )
-        known, given, self_labeling = what_is_known(self, labels, weights)
-        settings = settings_of(self, len(known.classes))
         with self._reporting(on_progress) as report:
-            fit = fit_source(
-                source,
-                settings,
-                sample_weight=weights,
-                given=given,
-                self_labeling=self_labeling,
-                on_progress=report,
-            )
-        self.classes_ = known.classes
+            self.classes_, fit = fit_labelled(self, source, labels, weights, report)
         self._prediction = fit.prediction
         self._keep(fit)
         return self
@@ -214,18 +205,27 @@ feature_names_in_
             raise InputError(f"self_labeling={self.self_labeling!r}; expected True, False or 'auto'")
 
 
-def what_is_known(
-    classifier: CCEClassifier, labels: NamedLabels, weights: NDArray[Any]
-) -> tuple[NamedLabels, GivenLabels, bool]:
-    """Return labels with noise and extra clusters, the form that a fit needs, and if rows also get pseudo-labels."""
+def fit_labelled(
+    classifier: CCEClassifier, source: Source, labels: NamedLabels, weights: NDArray[Any], on_progress: OnProgress
+) -> tuple[NDArray[Any], Fit]:
+    """Fit to rows of which some have labels, as a classifier says; also return the names of its classes."""
+    classifier._check_parameters()
     self_labeling = not labels.is_complete if classifier.self_labeling == "auto" else bool(classifier.self_labeling)
     labels = labels.with_weight_in_every_class(weights)
     labels = labels.with_noise(classifier.label_noise).with_extra_clusters(classifier.n_extra_clusters)
     is_collision = classifier.loss == "cce"
     if is_collision:
         labels = labels.informative()
-    weight = classifier.label_weight if self_labeling else 1.0
-    return labels, GivenLabels(labels.rows, labels.targets, is_collision, weight), self_labeling
+    given = GivenLabels(labels.rows, labels.targets, is_collision, classifier.label_weight if self_labeling else 1.0)
+    fit = fit_source(
+        source,
+        settings_of(classifier, len(labels.classes)),
+        sample_weight=weights,
+        given=given,
+        self_labeling=self_labeling,
+        on_progress=on_progress,
+    )
+    return labels.classes, fit
 
 
 def decisions(logits: NDArray[Any]) -> NDArray[Any]:
