@@ -329,7 +329,7 @@ def base_of(path: str | Path | Sequence[str | Path], out: Path | None = None) ->
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
     base = None if STDIN in paths else named_after(paths)
     if base is None:
-        raise InputError("these features have no name that results could take; name the file of clusters to write")
+        raise InputError("these features share no name that results could take; say which file of clusters to write")
     return base if base.is_dir() else base.with_name(base.stem)
 
 

@@ -133,13 +133,8 @@ def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> No
     """Refuse output that has no place to go."""
     if out == Path("-") and as_json:
         raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
-    if out is None:
-        from cceclust.io.shards import named_after
-
-        if Path("-") in features or named_after(features) is None:
-            raise typer.BadParameter(
-                "these features have no name for the clusters; give a file, or -", param_hint="--out"
-            )
+    if Path("-") in features and out is None:
+        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
 
 
 def refuse_missing_images(images: Path) -> None:

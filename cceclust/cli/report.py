@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cceclust.cli.console import results
-from cceclust.cli.options import OUTPUT_PANEL, FeaturesOption, ForceOption, QuietOption, examples
+from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, FeaturesOption, ForceOption, QuietOption, examples
 
 EPILOG = examples("report features.clusters.h5", "report run --out run.html")
 
@@ -29,6 +29,14 @@ def report(
         ),
     ] = None,
     features: FeaturesOption = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Folder, archive or array of images. [dim]\\[default: the folder of CLUSTERS][/]",
+            rich_help_panel=INPUT_PANEL,
+        ),
+    ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -38,7 +46,6 @@ def report(
     rows, typical and doubtful rows or images, and how the clusters compare
     with true labels if there are any.
     """
-    from cceclust.io import read_clusters
     from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import clusters_of
 
@@ -47,12 +54,9 @@ def report(
     if output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
     refuse_what_is_not_there(file)
-    path = clusters_of(file)
-    clusters = read_clusters(path)
-    from cceclust.io.clustered import clustered_features
+    clusters = clusters_of(file)
     from cceclust.report import write_report
 
-    with clustered_features(clusters, path, features) as rows:
-        write_report(file, output, force=force, features=rows)
+    write_report(clusters, output, force=force, features=features, images=images)
     if not quiet:
         results().print(f"Wrote {output}", markup=False, soft_wrap=True)

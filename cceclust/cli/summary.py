@@ -97,7 +97,8 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
 def number_text(summary: Summary) -> str:
     """Say how the number of clusters was chosen, as a range: a single number would claim too much."""
     found = summary.diagnostics.get("number_of_clusters")
-    if found is None or not summary.levels:
+    if found is None or found["at_edge"] or not summary.levels:
+        # At the edge of what was asked for, a warning has said so.
         return ""
     low, high, chosen = found["low"], found["high"], found["chosen"]
     if low == high:
