@@ -37,7 +37,7 @@ class Summary:
     mean_confidence: float
     diagnostics: dict[str, Any]
     against_labels: dict[str, float] | None
-    levels: dict[int, float] | None
+    levels: list[list[float]] | None
     parameters: dict[str, Any]
     files: list[str]
 
@@ -69,7 +69,7 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
         mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
         diagnostics=clusters.diagnostics,
         against_labels=against_labels,
-        levels=None if clusters.levels is None else {int(count): float(score) for count, score in clusters.levels},
+        levels=None if clusters.levels is None else clusters.levels.tolist(),
         parameters=clusters.parameters,
         files=[str(path) for path in written],
     )
@@ -97,13 +97,16 @@ def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
 def number_text(summary: Summary) -> str:
     """Say how the number of clusters was chosen, as a range: a single number would claim too much."""
     found = summary.diagnostics.get("number_of_clusters")
-    if found is None or found["at_edge"] or not summary.levels:
-        # At the edge of what was asked for, a warning has said so.
+    if found is None or found["is_weak"]:
+        # Where none stands out, a warning says so.
         return ""
     low, high, chosen = found["low"], found["high"], found["chosen"]
-    if low == high:
-        return f"{chosen} clusters are the most reproducible of {min(summary.levels)} to {max(summary.levels)}"
-    return f"{low} to {high} clusters are about as reproducible; {chosen} taken"
+    several = f"{low} to {high} clusters" if low < high else f"{low} clusters"
+    if not low <= chosen <= high:
+        return f"{several} are more reproducible than the {chosen} taken"
+    return (
+        f"{several} are about as reproducible; {chosen} taken" if low < high else f"{several} are the most reproducible"
+    )
 
 
 def quality_text(summary: Summary) -> str:
