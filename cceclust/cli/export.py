@@ -24,7 +24,10 @@ def export(
     It takes rows of features and returns their clusters and probabilities.
     """
     from cceclust.io import read_model, write_onnx
+    from cceclust.io.atomic import check_targets
 
-    write_onnx(output, read_model(model), force=force)
+    content = read_model(model)
+    check_targets([output], inputs=[model], force=True)
+    write_onnx(output, content, force=force)
     if not quiet:
         results().print(f"Wrote {output}", markup=False, soft_wrap=True)

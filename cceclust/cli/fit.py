@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from cceclust.cli.console import print_json, print_warning, task_progress
+from cceclust.cli.console import task_progress
 from cceclust.cli.options import (
     LARGEST_COUNT,
     LARGEST_SEED,
-    OUTPUT_PANEL,
     DatasetOption,
     FeaturesArguments,
     ForceOption,
@@ -24,8 +22,9 @@ from cceclust.cli.options import (
     QuietOption,
     check_output,
     examples,
+    output_option,
 )
-from cceclust.cli.summary import Summary, print_summary, summarize
+from cceclust.cli.summary import show
 from cceclust.errors import InputError
 from cceclust.progress import show_phases
 
@@ -143,9 +142,7 @@ def fit(
     names_dataset: IdOption = None,
     keep: KeepOption = None,
     out: OutOption = None,
-    report: Annotated[
-        bool, typer.Option("--report", help="Also write a page to look at.", rich_help_panel=OUTPUT_PANEL)
-    ] = False,
+    report: Annotated[bool, output_option("--report", help="Also write a page to look at.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -189,12 +186,7 @@ def fit(
             on_progress=show_phases(bar),
             **{name: value for name, value in settings.items() if value is not None},
         )
-    summary = summarize(clusters, written)
-    warn_of_weak_numbers(summary)
-    if as_json:
-        print_json(summary)
-    elif not quiet:
-        print_summary(summary, to_stderr=out == Path("-"))
+    show(clusters, written, out=out, as_json=as_json, quiet=quiet)
 
 
 def refuse_what_does_not_go_together(k: Any, method: str, prior: Any, scale: Any, *, has_labels: bool) -> None:
@@ -216,16 +208,3 @@ def refuse_what_does_not_go_together(k: Any, method: str, prior: Any, scale: Any
             as_prior(prior, k)
         except InputError as error:
             raise typer.BadParameter(str(error), param_hint="--prior") from None
-
-
-def warn_of_weak_numbers(summary: Summary) -> None:
-    """Warn if the number of clusters that was found says little."""
-    found = summary.diagnostics.get("number_of_clusters")
-    if found is None:
-        return
-    if found["is_weak"]:
-        print_warning("no number of clusters stands out; use --k N to set it yourself")
-    elif found["at_edge"]:
-        print_warning(
-            f"{found['chosen']} is at the edge of the numbers in --k, and numbers beyond it are more reproducible"
-        )

@@ -17,8 +17,6 @@ from cceclust.cli.options import examples
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
 
-__all__ = ["app", "main", "run"]
-
 FAILURE = 1
 MISUSE = 2
 # As shells do it: 128 plus the number of the signal.

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cceclust.cli.console import print_json, task_progress
+from cceclust.cli.console import task_progress
 from cceclust.cli.options import (
-    OUTPUT_PANEL,
     DatasetOption,
     ForceOption,
     IdOption,
@@ -20,8 +19,9 @@ from cceclust.cli.options import (
     QuietOption,
     check_output,
     examples,
+    output_option,
 )
-from cceclust.cli.summary import print_summary, summarize
+from cceclust.cli.summary import show
 from cceclust.progress import show_phases
 
 EPILOG = examples(
@@ -48,11 +48,7 @@ def predict(
     out: OutOption = None,
     write_obs: Annotated[
         bool,
-        typer.Option(
-            "--write-obs",
-            help="Also write obs/cce and obs/cce_confidence into the .h5ad file itself.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        output_option("--write-obs", help="Also write obs/cce and obs/cce_confidence into the .h5ad file itself."),
     ] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -95,8 +91,4 @@ def predict(
                 on_progress=show_phases(bar),
                 **shared,
             )
-    summary = summarize(clusters, written)
-    if as_json:
-        print_json(summary)
-    elif not quiet:
-        print_summary(summary, to_stderr=out == Path("-"))
+    show(clusters, written, out=out, as_json=as_json, quiet=quiet)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cceclust.cli.console import results
-from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, FeaturesOption, ForceOption, QuietOption, examples
+from cceclust.cli.options import FeaturesOption, ForceOption, QuietOption, examples, input_option, output_option
 
 EPILOG = examples("report features.clusters.h5", "report run --out run.html")
 
@@ -20,22 +20,12 @@ def report(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="HTML",
-            help="The page to write. [dim]\\[default: CLUSTERS.report.html, beside them][/]",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        output_option("--out", "-o", metavar="HTML", help="Page to write. [dim]\\[default: beside CLUSTERS][/]"),
     ] = None,
     features: FeaturesOption = None,
     images: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Folder, archive or array of images. [dim]\\[default: the folder of CLUSTERS][/]",
-            rich_help_panel=INPUT_PANEL,
-        ),
+        input_option(metavar="PATH", help="Folder, archive or array of images. [dim]\\[default: beside CLUSTERS][/]"),
     ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cceclust.cli.console import print_json, results
-from cceclust.cli.options import INPUT_PANEL, FeaturesOption, JsonOption, LabelsDatasetOption, examples
+from cceclust.cli.options import FeaturesOption, JsonOption, LabelsDatasetOption, examples, input_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,11 +31,8 @@ def score(
     ],
     labels: Annotated[
         Path | None,
-        typer.Option(
-            "--labels",
-            help="True labels: .h5, .npy, .csv or .txt. [dim]\\[default: those inside CLUSTERS][/]",
-            metavar="FILE",
-            rich_help_panel=INPUT_PANEL,
+        input_option(
+            metavar="FILE", help="True labels: .h5, .npy, .csv or .txt. [dim]\\[default: those in CLUSTERS][/]"
         ),
     ] = None,
     labels_dataset: LabelsDatasetOption = None,
@@ -52,9 +49,7 @@ def score(
     random rows would), silhouette, confidence and sizes.
     """
     if labels_dataset is not None and labels is None:
-        raise typer.BadParameter(
-            "names labels inside a file; give the file with --labels", param_hint="--labels-dataset"
-        )
+        raise typer.BadParameter("names labels inside a file; give it with --labels", param_hint="--labels-dataset")
     from cceclust.io.reading import refuse_what_is_not_there
 
     for path in (file, labels, features):

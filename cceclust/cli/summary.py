@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cceclust.cli.console import messages, results
+from cceclust.cli.console import messages, print_json, print_warning, results
 from cceclust.errors import ClusteringWarning, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from cceclust.io import Clusters
-
-__all__ = ["Summary", "print_summary", "summarize"]
 
 BAR_WIDTH = 30
 MOST_BARS = 40
@@ -75,6 +73,21 @@ def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
     )
 
 
+def show(clusters: Clusters, written: Sequence[Path], *, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """Warn of a number of clusters that says little, and print the summary for a person or a script."""
+    summary = summarize(clusters, written)
+    found = summary.diagnostics.get("number_of_clusters") or {}
+    if found.get("is_weak"):
+        print_warning("no number of clusters stands out; use --k N to set it yourself")
+    elif found.get("at_edge"):
+        edge = f"{found['chosen']} is at the edge of the numbers in --k"
+        print_warning(f"{edge}, and numbers beyond it are more reproducible")
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        print_summary(summary, to_stderr=out == Path("-"))
+
+
 def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
     """Print a summary for people; to stderr if the clusters themselves go to stdout."""
     console = messages() if to_stderr else results()
@@ -104,9 +117,9 @@ def number_text(summary: Summary) -> str:
     several = f"{low} to {high} clusters" if low < high else f"{low} clusters"
     if not low <= chosen <= high:
         return f"{several} are more reproducible than the {chosen} taken"
-    return (
-        f"{several} are about as reproducible; {chosen} taken" if low < high else f"{several} are the most reproducible"
-    )
+    if low == high:
+        return f"{several} are the most reproducible"
+    return f"{several} are about as reproducible; {chosen} taken"
 
 
 def quality_text(summary: Summary) -> str:
