@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 
 from cceclust import CCEClassifier, CCEClusterer
 from cceclust.clustering import fit_features, fit_file, predict_features, predict_file, score_file
-from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.errors import FileError, InputError, TargetExistsError
 from cceclust.io import open_features, read_clusters, read_model, write_features
 from cceclust.io.partial_labels import PartialLabels
 from cceclust.scoring import clustering_accuracy
@@ -208,31 +208,6 @@ class TestFiles:
             predict_file(model, small_features, out=small_features, force=True)
         with pytest.raises(TargetExistsError):
             predict_file(model, small_features, out=clusters)
-
-    def test_a_model_of_other_dimensions_is_refused_with_both_numbers(
-        self, small_features: Path, tmp_path: Path
-    ) -> None:
-        _, (_, model) = fit_file(small_features, 3, **FAST)
-        np.save(tmp_path / "narrow.npy", np.zeros((10, 4)))
-        with pytest.raises(InputError, match="has rows of 4 features, but the model was fitted to 6"):
-            predict_file(model, tmp_path / "narrow.npy")
-
-    @pytest.mark.parametrize("content", [b"", b"not a model", b"\x80\x04\x95pickle."])
-    def test_damaged_and_foreign_models_are_refused(self, content: bytes, small_features: Path, tmp_path: Path) -> None:
-        (tmp_path / "model.safetensors").write_bytes(content)
-        with pytest.raises(FileContentError):
-            predict_file(tmp_path / "model.safetensors", small_features)
-
-    def test_a_truncated_model_is_refused(self, small_features: Path) -> None:
-        _, (_, model) = fit_file(small_features, 3, **FAST)
-        model.write_bytes(model.read_bytes()[:-8])
-        with pytest.raises(FileContentError):
-            predict_file(model, small_features, force=True)
-
-    def test_a_failed_fit_leaves_no_file(self, small_features: Path) -> None:
-        with pytest.raises(InputError):
-            fit_file(small_features, 1000, **FAST)
-        assert [path.name for path in small_features.parent.iterdir()] == ["small.h5"]
 
 
 def test_scores_use_labels_and_the_features_beside_the_clusters(small_features: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     OutOption,
     QuietOption,
+    check_name,
     check_output,
     examples,
     output_option,
@@ -156,14 +157,12 @@ def fit(
     True labels inside the file are only compared with. Labels that are given
     with --labels are learned from, and the clusters take their names.
     """
-    from cceclust.io.features import existing_files
-
     check_output(features, out, as_json=as_json)
     has_labels = labels is not None or soft_labels is not None
     refuse_what_does_not_go_together(k, method, prior, scale, has_labels=has_labels)
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give --labels or --soft-labels, not both", param_hint="--soft-labels")
-    existing_files(features)
+    check_name(features, out)
     # Checked above is what needs nothing that takes long to load.
     from cceclust.clustering import fit_file
 

@@ -137,6 +137,16 @@ def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> No
         raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
 
 
+def check_name(features: list[Path], out: Path | None) -> None:
+    """Refuse features that are there but share no name that results could take."""
+    from cceclust.io.features import existing_files
+    from cceclust.io.shards import named_after
+
+    existing_files(features)
+    if out is None and named_after(features) is None:
+        raise typer.BadParameter("several files need a name for the results; give a file", param_hint="--out")
+
+
 def refuse_missing_images(images: Path) -> None:
     """Say that there are none before torch is loaded.
 

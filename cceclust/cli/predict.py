@@ -17,6 +17,7 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     OutOption,
     QuietOption,
+    check_name,
     check_output,
     examples,
     output_option,
@@ -59,7 +60,6 @@ def predict(
     The rows that the model was fitted to get the same clusters again.
     """
     from cceclust.io import read_model
-    from cceclust.io.features import existing_files
     from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import run_of
 
@@ -78,7 +78,7 @@ def predict(
         clusters, written = predict_images_file(run or model, features[0], **shared)
     else:
         read_model(model)
-        existing_files(features)
+        check_name(features, out)
         from cceclust.clustering import predict_file
 
         with task_progress(quiet=quiet or as_json) as bar:

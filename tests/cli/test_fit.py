@@ -84,11 +84,6 @@ class TestOutput:
         assert fit(small_features) == 0
         assert "customer_id is used as the row id" in capsys.readouterr().out
 
-    def test_without_labels_nothing_is_said_of_them(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(50, 3)))
-        fit(tmp_path / "x.npy")
-        assert "ACC" not in capsys.readouterr().out
-
     def test_json_has_all_figures(self, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert fit(small_features, "--json") == 0
         facts = json.loads(capsys.readouterr().out)

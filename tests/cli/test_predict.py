@@ -65,13 +65,6 @@ def test_the_summary_and_json_have_the_facts(
     assert facts["files"] == [str(tmp_path / "b.h5")]
 
 
-def test_quiet_prints_nothing(
-    fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert predict(fitted, small_features, "--out", tmp_path / "a.h5", "--quiet") == 0
-    assert capsys.readouterr() == ("", "")
-
-
 def test_the_fit_s_clusters_are_never_the_target_by_default(
     fitted: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,16 +97,6 @@ def test_what_is_no_model_is_one_line(
     assert out == ""
     assert err.count("\n") == 1
     assert said in err
-
-
-def test_somebody_else_s_safetensors_are_no_model(
-    small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({"coef": np.zeros((3, 6)), "intercept": np.zeros(3)}, tmp_path / "other.safetensors")
-    assert predict(tmp_path / "other.safetensors", small_features) == 1
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_other_dimensions_are_told_with_both_numbers(

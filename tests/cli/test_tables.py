@@ -138,8 +138,8 @@ def test_a_pattern_without_a_folder_needs_a_name(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(table.parent)
-    assert run(["fit", "*.csv", *ROLES, *THREE]) == 1
-    assert "these features share no name that results could take" in capsys.readouterr().err
+    assert run(["fit", "*.csv", *ROLES, *THREE]) == 2
+    assert "--out: several files need a name for the results" in capsys.readouterr().err
 
 
 def test_labels_in_a_column_of_the_table(table: Path, frame: pd.DataFrame) -> None:
