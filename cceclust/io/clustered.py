@@ -11,7 +11,8 @@ from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, open_features
 from cceclust.io.label_files import read_label_file
 from cceclust.io.reading import refuse_what_is_no_file
-from cceclust.io.stored import ARRAY_FILES, stored_file
+from cceclust.io.stored import stored_file
+from cceclust.io.tables import TABLE_FILES
 
 __all__ = ["clustered_features", "read_any_clusters"]
 
@@ -19,7 +20,7 @@ __all__ = ["clustered_features", "read_any_clusters"]
 def read_any_clusters(path: Path) -> Clusters:
     """Read a cluster file, or labels alone."""
     refuse_what_is_no_file(path)
-    if path.suffix.lower() in ARRAY_FILES:
+    if path.suffix.lower() not in (*TABLE_FILES, ".txt"):
         with stored_file(path) as file:
             is_clusters = file.attributes.get("format") == "cceclust-clusters"
             if "features" in file.arrays:
