@@ -10,7 +10,7 @@ import pytest
 
 from cceclust.io import Clusters, write_clusters
 
-SLOW = ("numba", "onnx", "pandas", "pyarrow", "sklearn", "torch", "matplotlib")
+SLOW = ("numba", "onnx", "pandas", "sklearn", "torch", "matplotlib")
 LISTING = """
 import json, sys
 from cceclust.cli.main import run
