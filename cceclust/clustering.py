@@ -1,70 +1,58 @@
-"""From a feature file to clusters and a model, and from a model and new features to clusters."""
+"""From a feature file to clusters and a model, from a model and new features to clusters, from clusters to scores."""
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cceclust import choices
-from cceclust.errors import InputError
-from cceclust.estimators.cce_method import CCEMethod
-from cceclust.estimators.model_files import model_of
-from cceclust.estimators.softmax_method import warn_of
-from cceclust.io import (
-    Clusters,
-    FeatureFile,
-    KTable,
-    Model,
-    open_features,
-    read_model,
-    write_clusters,
-    write_model,
-)
-from cceclust.io.atomic import claiming
+from cceclust.errors import ClusteringWarning, InputError
+from cceclust.estimators.cce_classifier import CCEClassifier, fit_labelled
+from cceclust.estimators.cce_clusterer import CCEClusterer, numbers_of_clusters
+from cceclust.estimators.given_labels import read_labels
+from cceclust.estimators.softmax_estimator import STORED_TYPES, draw_seed, settings_of
+from cceclust.fit.judge import modularity_of_rows
+from cceclust.fit.kmeans import fit_kmeans
+from cceclust.fit.levels import ABOUT_AS_GOOD
+from cceclust.fit.pipeline import Fit, fit_source
+from cceclust.fit.predict import Prediction, predict_source
+from cceclust.fit.progress import OnProgress, silent
+from cceclust.io import Clusters, FeatureFile, Model, open_features, read_model, write_clusters, write_model
+from cceclust.io.atomic import check_targets
+from cceclust.io.clustered import clustered_features, read_any_clusters
 from cceclust.io.clusters import STDOUT, clusters_writer
 from cceclust.io.features import existing_files
-from cceclust.io.models import check_model_name
-from cceclust.io.neighbor_graphs import refuse_second_graph, write_neighbors
+from cceclust.io.label_files import read_label_file
 from cceclust.io.observations import check_observations, write_observations
-from cceclust.io.pairs import warn_of_another_pair
 from cceclust.io.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
-from cceclust.io.reading import refuse_what_is_no_file
-from cceclust.io.scratch import scratch_array
+from cceclust.io.run_folders import clusters_of
 from cceclust.io.shards import clusters_beside, named_after
 from cceclust.io.tables import STDIN, TABLE_FILES
-from cceclust.training.candidates import directions_of, metric_for
-from cceclust.training.diagnosis import Prediction, predict_rows
-from cceclust.training.head import Head
-from cceclust.training.k_search import KSearch, search_rows
-from cceclust.training.neighbors import neighbors_and_recall
-from cceclust.training.progress import OnProgress, silent
-from cceclust.training.rows import ArrayRows, FileRows, Rows, SparseRows, half_of_the_memory, in_memory
-from cceclust.training.settings import as_candidates
-from cceclust.training.standardization import measure
+from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
 from cceclust.validation import thread_count
 from cceclust.version import __version__
 
-__all__ = ["find_neighbors", "fit_features", "fit_file", "predict_features", "predict_file"]
+__all__ = ["FileScores", "fit_features", "fit_file", "predict_features", "predict_file", "score_file"]
+
+# The silhouette compares all pairs of this many rows at most.
+ROWS_FOR_SILHOUETTE = 3000
+OF_READING = ("dataset", "labels_dataset", "names_dataset", "keep")
+# What a file says about itself alone, and what is said of features here.
+NOT_COPIED = {"format", "format_version", "tool_version", "complete", "labels_dataset", "names_dataset", "keep"}
 
 
 def fit_features(
     features: FeatureFile,
     n_clusters: int | Sequence[int] | Literal["auto"] | None = None,
     *,
-    method: str = "cce",
+    method: Literal["cce", "kmeans"] = "cce",
     labels: PartialLabels | None = None,
-    memory: int | None = None,
-    scratch: Path | None = None,
     on_progress: OnProgress = silent,
     **parameters: Any,
 ) -> tuple[Clusters, Model]:
@@ -77,21 +65,16 @@ def fit_features(
     n_clusters : int, "auto", range or sequence of int, optional
         Number of clusters, or numbers to choose from, as in :class:`cceclust.CCEClusterer`. By default "auto", or one
         cluster for each class where labels are given.
-    method : {"cce", "cce-pgd", "migd", "sela", "miadm", "kmeans"}
-        Which estimator to use; see :data:`cceclust.estimators.methods.METHODS`.
+    method : {"cce", "kmeans"}
+        "kmeans" is scikit-learn's K-means on the features as they are, the best of 10 starts, to compare with.
     labels : PartialLabels, optional
         What is known of the classes of some rows. The clusters then carry the names of the classes; further clusters,
-        if `n_clusters` leaves room for any, come after them. Needs method "cce".
-    memory : int, optional
-        Bytes that features may take. A file that is larger is read piece by piece, twice: to measure its rows and
-        to keep what is trained on, and to predict them. By default half of the machine's memory.
-    scratch : Path, optional
-        Folder for a file without a name that holds the rows to train on, if even these are larger than `memory`; by
-        default the system's folder for temporary files.
+        if `n_clusters` leaves room for any, come after them.
     on_progress : callable, optional
-        Called with a :class:`cceclust.training.progress.Progress` from time to time.
+        Called with a :class:`cceclust.fit.progress.Progress` from time to time.
     **parameters
-        Parameters of the estimator.
+        Parameters of :class:`cceclust.CCEClusterer`, or of :class:`cceclust.CCEClassifier` where labels are given. For
+        "kmeans" there are `max_rows` and `random_state`.
 
     Returns
     -------
@@ -100,180 +83,78 @@ def fit_features(
 
     Examples
     --------
-    >>> from cceclust.clustering import fit_features
+    >>> from cceclust.clustering import fit_features, predict_features
     >>> from cceclust.io import open_features
     >>> with open_features("sample_data/digits.h5") as digits:
     ...     clusters, model = fit_features(digits, 10, random_state=0)
-    >>> clusters.labels.shape, model.coef.shape
-    ((1797,), (10, 64))
+    ...     (predict_features(model, digits).labels == clusters.labels).all()
+    np.True_
     """
+    started = time.perf_counter()
     if n_clusters is None:
         n_clusters = "auto" if labels is None else len(labels.classes)
-    estimator = estimator_for(method, n_clusters, labels, parameters)
-    started = time.perf_counter()
-    rows = rows_of(features, memory, scratch=scratch)
+    numbers = numbers_of_clusters(n_clusters)
+    if method not in ("cce", "kmeans"):
+        raise InputError(f"method={method!r}; expected 'cce' or 'kmeans'")
     if method == "kmeans":
-        search, prediction = fit_kmeans(estimator, rows)
+        if labels is not None or not isinstance(numbers, int):
+            raise InputError("method 'kmeans' needs a number of clusters and no labels; use method 'cce' for all else")
+        others = {name: value for name, value in parameters.items() if name != "random_state"}
+        seed = draw_seed(parameters.get("random_state"))
+        fit = fit_kmeans(features, numbers, seed=seed, on_progress=on_progress, **others)
+    elif labels is None:
+        estimator = CCEClusterer(**parameters)
+        fit = fit_source(features, settings_of(estimator, numbers), on_progress=on_progress)
+        parameters = estimator.get_params()
     else:
-        neighbors = neighbors_for(estimator, rows, features)
-        if labels is None:
-            estimator._fit_rows(rows, neighbors=neighbors, on_progress=on_progress)
-            warn_of(estimator.problems_)
-        else:
-            estimator.fit(rows, labels.values, neighbors=neighbors, on_progress=on_progress)
-        search, prediction = getattr(estimator, "k_search_", None), estimator._prediction
-    seconds = time.perf_counter() - started
-    model = model_of(estimator, **provenance(features))
-    if labels is not None:
-        assert isinstance(n_clusters, int)
-        model.parameters["classes"] = labels.names(n_clusters)
-    if features.columns is not None:
-        # Not said of clusters: HDF5 has no room for the names of thousands of columns.
-        model.provenance["feature_names"] = features.columns
-    clusters = as_clusters(prediction, model, features)
-    clusters.losses = getattr(estimator, "losses_", None)
-    clusters.loss_curves = getattr(estimator, "loss_curves_", None)
-    scores = getattr(estimator, "outlier_score_", None)
-    clusters.outlier_scores = None if scores is None else scores.astype(np.float32)
-    clusters.diagnostics = diagnostics_of(estimator, search, seconds)
-    clusters.diagnostics["streamed"] = isinstance(rows, FileRows)
-    if search is not None:
-        clusters.k_search = as_table(search)
+        if not isinstance(numbers, int):
+            raise InputError(f"n_clusters={n_clusters!r}; labels need a number of clusters, or none for one per class")
+        classes = labels.names(numbers)
+        classifier = CCEClassifier(n_extra_clusters=numbers - len(labels.classes), **parameters)
+        named = read_labels(labels.values, one_class_is_enough=True)
+        _, fit = fit_labelled(classifier, features, named, np.ones(features.n_samples), on_progress)
+        parameters = {**classifier.get_params(), "classes": classes}
+    kept = {name: value for name, value in parameters.items() if isinstance(value, STORED_TYPES)}
+    kept.update(method=method, n_clusters=fit.head.n_clusters)
+    # Not said of clusters: HDF5 has no room for the names of thousands of columns.
+    origin = provenance(features) | ({} if features.columns is None else {"feature_names": features.columns})
+    head = fit.head
+    model = Model(head.coef, head.intercept, kept, origin, cluster_centers=fit.prediction.centers, curves=head.curves)
+    clusters = as_clusters(fit.prediction, model, features)
+    clusters.outlier_scores = None if fit.outlier_scores is None else fit.outlier_scores.astype(np.float32)
+    clusters.diagnostics.update(diagnostics_of(fit), seconds=round(time.perf_counter() - started, 3))
+    if fit.levels is not None and len(fit.levels.counts):
+        clusters.levels = np.column_stack([fit.levels.counts, fit.levels.excess])
     if labels is not None:
         clusters.diagnostics["labelled_rows"] = int(labels.known.sum())
         clusters.true_labels = labels.unseen(features.labels)
+    for problem in fit.problems:
+        warnings.warn(problem, ClusteringWarning, stacklevel=2)
     return clusters, model
 
 
-def diagnostics_of(estimator: Any, search: KSearch | None, seconds: float) -> dict[str, Any]:
+def diagnostics_of(fit: Fit) -> dict[str, Any]:
     """Return what a cluster file says of the fit."""
-    diagnostics = {
-        "seconds": round(seconds, 3),
-        "n_iter": int(estimator.n_iter_),
-        "converged": getattr(estimator, "converged_", None),
-        "modularity": getattr(estimator, "modularity_", None),
-        "chosen": getattr(estimator, "chosen_", None),
-        "candidates": getattr(estimator, "candidates_", None),
-        "best_restart": getattr(estimator, "best_restart_", None),
-        "loss": getattr(estimator, "loss_", None),
-        "columns_scaled": getattr(estimator, "columns_scaled_", None),
-        "directions_evened": getattr(estimator, "directions_evened_", None),
-        "curved": getattr(estimator, "curves_", None) is not None,
-        "restart_agreement": getattr(estimator, "restart_agreement_", None),
-        "agreeing_restarts": getattr(estimator, "n_agreeing_", None),
-        "weight_decay": getattr(estimator, "weight_decay_", None),
-        "n_components": getattr(estimator, "n_components_", None),
-        "warnings": getattr(estimator, "problems_", []),
-        "trained_rows": getattr(estimator, "n_trained_rows_", None),
+    choice, levels = fit.choice, fit.levels
+    diagnostics: dict[str, Any] = {
+        "modularity": None if choice is None else list(choice.scores.values())[choice.best],
+        "candidates": None if choice is None else choice.scores,
+        "reason": None if choice is None else choice.reason,
+        "columns_scaled": fit.columns_scaled,
+        "curved": fit.head.curves is not None,
+        "trained_rows": fit.n_trained_rows,
+        "warnings": fit.problems,
     }
-    if search is not None:
-        diagnostics["number_of_clusters"] = search.in_words()
+    if levels is not None:
+        # The chosen number is outside of them where better ones were not allowed.
+        good = levels.counts[levels.excess >= ABOUT_AS_GOOD * levels.excess.max(initial=0.0)]
+        low, high = (int(good.min()), int(good.max())) if len(good) else (levels.chosen, levels.chosen)
+        flags = {"is_weak": bool(levels.is_weak), "at_edge": bool(levels.at_edge)}
+        diagnostics["number_of_clusters"] = {"chosen": levels.chosen, "low": low, "high": high, **flags}
     return diagnostics
 
 
-def as_table(search: KSearch) -> KTable:
-    """Return what a cluster file keeps of the search for the number of clusters."""
-    return KTable(search.ks, search.scores, search.saved, search.levels, search.labels, search.rows)
-
-
-def estimator_for(method: str, n_clusters: Any, labels: PartialLabels | None, parameters: dict[str, Any]) -> Any:
-    """Return the estimator of a method, or a classifier where labels are given.
-
-    The classifier is for the classes that labels name, and for further clusters up to `n_clusters`.
-    """
-    if labels is None and method == "cce":
-        return CCEMethod(n_clusters, **parameters)
-    # Only here, as these need scikit-learn, which takes a second to load.
-    from cceclust.estimators.cce_classifier import CCEClassifier
-    from cceclust.estimators.methods import METHODS
-
-    if labels is None:
-        return METHODS[method](n_clusters, **parameters)
-    if method != "cce":
-        raise InputError(f"method {method!r} cannot learn from labels; use method 'cce'")
-    if not isinstance(n_clusters, int | np.integer):
-        raise InputError(f"n_clusters={n_clusters!r}; labels need a number of clusters, or none for one per class")
-    n_extra = len(labels.names(int(n_clusters))) - len(labels.classes)
-    return CCEClassifier(n_extra_clusters=n_extra, **parameters)
-
-
-def fit_kmeans(estimator: Any, rows: Rows) -> tuple[KSearch | None, Prediction]:
-    """Fit scikit-learn's estimator; its complaints about parameters and data become ours."""
-    if not isinstance(rows, ArrayRows | SparseRows):
-        raise InputError("method 'kmeans' needs all features in memory; allow more memory or use method 'cce'")
-    measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
-    _, candidates = as_candidates(estimator.n_clusters)
-    search = None
-    if candidates is not None:
-        search = search_rows(rows, None if candidates == "auto" else candidates, seed=estimator.random_state or 0)
-        estimator.set_params(n_clusters=search.chosen)
-    try:
-        estimator.fit(rows.matrix)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    return search, predict_rows(Head(estimator.coef_, estimator.intercept_), rows)
-
-
-def neighbors_for(estimator: Any, rows: Rows, features: FeatureFile) -> NDArray[Any] | None:
-    """Return the neighbours that come with the features, if the estimator has a use for them."""
-    wanted = getattr(estimator, "n_neighbors", 0)
-    is_sampled = isinstance(rows, FileRows) and features.n_samples > choices.rows_to_keep(rows.shape[1], rows.memory)
-    if wanted == 0 or is_sampled or features.neighbors is None:
-        return None
-    if wanted == "auto":
-        return features.neighbors
-    # Where there are fewer than are asked for, a search finds enough.
-    return features.neighbors if wanted <= features.neighbors.shape[1] else None
-
-
-def find_neighbors(
-    path: str | Path,
-    n_neighbors: int = 10,
-    *,
-    dataset: str | None = None,
-    n_components: int = choices.COMPONENTS,
-    seed: int = 0,
-    force: bool = False,
-    on_block: Callable[[int, int], None] | None = None,
-) -> tuple[NDArray[np.int32], float]:
-    """Find the nearest neighbours of the rows of a feature file and write them into it.
-
-    Parameters
-    ----------
-    path : str or Path
-        An HDF5 file of features.
-    n_neighbors, n_components, on_block
-        As in :func:`cceclust.nearest_neighbors`.
-    dataset : str, optional
-        As in :func:`cceclust.io.open_features`.
-    seed : int
-        Decides the samples that components and cells are found on.
-    force : bool
-        Replace neighbours that are there already.
-
-    Returns
-    -------
-    neighbors : ndarray of shape (n_samples, n_neighbors)
-    recall : float
-        Part of the nearest rows that was found: 1 if all pairs were compared, and else measured on 200 rows.
-    """
-    refuse_what_is_no_file(Path(path))
-    with claiming([Path(path).resolve()], force=True):
-        with open_features(path, dataset=dataset) as features:
-            refuse_second_graph(features.path, force=force)
-            rows = in_memory(features.array())
-            measure(rows, np.ones(rows.shape[0], rows.dtype), standardize=False)
-            metric = metric_for(directions_of(rows, np.ones(rows.shape[0], rows.dtype)))
-        graph, recall = neighbors_and_recall(
-            rows.matrix, n_neighbors, metric=metric, n_components=n_components, random_state=seed, on_block=on_block
-        )
-        write_neighbors(path, graph, dataset=features.dataset, force=force)
-    return graph, recall
-
-
-def predict_features(
-    model: Model, features: FeatureFile, *, memory: int | None = None, on_progress: OnProgress = silent
-) -> Clusters:
+def predict_features(model: Model, features: FeatureFile, *, on_progress: OnProgress = silent) -> Clusters:
     """Assign the rows of a feature file to the clusters of a model.
 
     Parameters
@@ -282,46 +163,32 @@ def predict_features(
         From :func:`fit_features` or :func:`cceclust.io.read_model`.
     features : FeatureFile
         Features from the same source as those the model was fitted to.
-    memory : int, optional
-        Bytes that features may take; a file that is larger is streamed.
     on_progress : callable, optional
-        Called with a :class:`cceclust.training.progress.Progress` from time to time.
+        Called with a :class:`cceclust.fit.progress.Progress` from time to time.
 
     Returns
     -------
     Clusters
     """
     refuse_other_features(model, features)
-    try:
-        rows = rows_of(features, memory)
-        prediction = predict_rows(model.head, rows, n_threads=thread_count(None), on_progress=on_progress)
-    except InputError as error:
-        raise InputError(f"{features.path}: {error}") from error
-    return as_clusters(prediction, model, features)
+    return as_clusters(predict_source(model.head, features, on_progress=on_progress), model, features)
 
 
 def refuse_other_features(model: Model, features: FeatureFile) -> None:
-    """Raise if features cannot be those that a model is for."""
+    """Raise if features cannot be those that a model is for: by their number, or by the names of their columns."""
     expected = model.coef.shape[1]
     if features.n_features != expected:
         raise InputError(
             f"{features.path} has rows of {features.n_features} features, but the model was fitted to {expected}; "
             "use features from the same source"
         )
-    refuse_other_columns(model, features)
-
-
-def refuse_other_columns(model: Model, features: FeatureFile) -> None:
-    """Raise if both have names of columns, and they differ."""
-    expected = model.provenance.get("feature_names")
-    if not isinstance(expected, list) or features.columns is None:
-        return
-    for ours, theirs in zip_longest(expected, features.columns):
-        if ours != theirs:
-            raise InputError(
-                f"{features.path} has the column {theirs!r} where the model expects {ours!r}; give the same columns in "
-                "the same order"
-            )
+    names = model.provenance.get("feature_names")
+    if isinstance(names, list) and features.columns is not None and names != features.columns:
+        ours, theirs = next(pair for pair in zip_longest(names, features.columns) if pair[0] != pair[1])
+        raise InputError(
+            f"{features.path} has the column {theirs!r} where the model expects {ours!r}; give the same columns in the "
+            "same order"
+        )
 
 
 def fit_file(
@@ -329,20 +196,16 @@ def fit_file(
     n_clusters: int | Sequence[int] | Literal["auto"] | None = None,
     *,
     out: Path | None = None,
-    model: Path | None = None,
     report: bool = False,
-    write_obs: bool = False,
     force: bool = False,
-    full_paths: bool = False,
-    dataset: str | None = None,
-    labels_dataset: str | None = None,
-    names_dataset: str | None = None,
-    keep: Sequence[str] = (),
     labels: str | Path | None = None,
     soft_labels: str | Path | None = None,
     **settings: Any,
 ) -> tuple[Clusters, list[Path]]:
     """Cluster features and write the clusters, the model and perhaps a report beside them.
+
+    The model ``*.model.safetensors`` and the report have the name of `out` if it is given, and otherwise that of the
+    only file of features or of their folder.
 
     Parameters
     ----------
@@ -350,25 +213,19 @@ def fit_file(
         The features, as in :func:`cceclust.io.open_features`.
     n_clusters : int, "auto", range or sequence of int, optional
         As in :func:`fit_features`.
-    out, model : Path, optional
-        Where to write; by default ``*.clusters.h5`` beside each file of features, and ``*.model.safetensors`` with the
-        name of the only file or of their folder. With ``-`` clusters go to standard output. No model is written by
-        default for features without a name, as those from standard input, or if the clusters go to standard output.
+    out : Path, optional
+        The file of clusters; by default ``*.clusters.h5`` beside each file of features. With ``-`` clusters go to
+        standard output, and no model is written.
     report : bool
         Also write ``*.report.html``.
-    write_obs : bool
-        Also write the clusters into the features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
     force : bool
         Overwrite files that exist.
-    full_paths : bool
-        Keep absolute paths of this machine in the files, not only names.
-    dataset, labels_dataset, names_dataset, keep
-        As in :func:`cceclust.io.open_features`.
     labels, soft_labels : str or Path, optional
         Labels of some rows, as in :func:`cceclust.io.partial_labels.read_partial_labels`, or distributions over
         classes, as in :func:`cceclust.io.partial_labels.read_soft_labels`; not both.
     **settings
-        Passed on to :func:`fit_features`.
+        `dataset`, `labels_dataset`, `names_dataset` and `keep` as in :func:`cceclust.io.open_features`; all others are
+        passed on to :func:`fit_features`.
 
     Returns
     -------
@@ -376,52 +233,40 @@ def fit_file(
     written : list of Path
         The files that were written.
     """
-    files = existing_files(path)
-    base = base_of(path)
-    is_piped = base is None or out == STDOUT
-    is_sharded = out is None and base is not None and len(files) > 1
-    out = out or named(base, ".clusters.h5")
-    clusters_writer(out)
-    targets = [clusters_beside(file) for file in files] if is_sharded else [out]
-    if model is not None or not is_piped:
-        model = model or named(base, ".model.safetensors")
-        check_model_name(model)
-    page = named(out if base is None and out != STDOUT else base, ".report.html") if report else None
-    written = [target for target in (*targets, model, page) if target is not None and target != STDOUT]
     if labels is not None and soft_labels is not None:
         raise InputError("labels and soft_labels were both given; expected one of them")
-    sources = [Path(source) for source in (labels, soft_labels) if source is not None]
+    files = existing_files(path)
+    targets = [clusters_beside(file) for file in files] if out is None and len(files) > 1 else []
+    targets = targets or [out or with_ending(base_of(path), ".clusters.h5")]
+    clusters_writer(targets[0])
+    model = None if out == STDOUT else with_ending(base_of(path, out), ".model.safetensors")
+    page = with_ending(base_of(path, out), ".report.html") if report else None
+    written = [target for target in (*targets, model, page) if target is not None and target != STDOUT]
+    source = labels if soft_labels is None else soft_labels
+    reading = {name: settings.pop(name) for name in OF_READING if name in settings}
     if labels is not None and files[0].suffix.lower() in TABLE_FILES and not Path(labels).exists():
         # A column of the table, which must not be one of the features.
-        labels_dataset = labels_dataset or str(labels)
-    roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
-    with open_features(path, dataset=dataset, **roles) as features:
+        reading["labels_dataset"] = reading.get("labels_dataset") or str(labels)
+    with open_features(path, **reading) as features:
         given = None
-        if sources:
+        if source is not None:
             read = read_partial_labels if soft_labels is None else read_soft_labels
             inside = files[0] if len(files) == 1 and files[0] != STDIN else None
-            given = read(sources[0], features.n_samples, paths=features.paths, names=features.names, features=inside)
+            given = read(source, features.n_samples, paths=features.paths, names=features.names, features=inside)
         if isinstance(n_clusters, int) and n_clusters > features.n_samples:
-            raise InputError(f"n_samples={features.n_samples} should be >= n_clusters={n_clusters}")
-        # Last of all checks: that a file exists is soon said away with --force.
-        with (
-            claiming(written, inputs=[*files, *sources], force=force),
-            changing_observations(files, wanted=write_obs, force=force),
-        ):
-            scratch = None if out == STDOUT else out.parent
-            clusters, head = fit_features(features, n_clusters, labels=given, scratch=scratch, **settings)
-            for target, part in zip(targets, by_file(clusters, features) if is_sharded else [clusters], strict=True):
-                write_clusters(target, part, force=force, full_paths=full_paths)
-            if model is not None:
-                write_model(model, head, force=force, full_paths=full_paths)
-            if page is not None:
-                # Drawing needs an optional package, which is not asked for without need.
-                from cceclust.report import write_report
+            raise InputError(f"{n_clusters:,} clusters were asked for, but there are only {features.n_samples:,} rows")
+        # Last of all checks: that a file exists is soon said away with force.
+        check_targets(written, inputs=[*files, *([] if source is None else [source])], force=force)
+        clusters, head = fit_features(features, n_clusters, labels=given, **settings)
+        for target, part in zip(targets, by_file(clusters, features) if len(targets) > 1 else [clusters], strict=True):
+            write_clusters(target, part, force=force)
+        if model is not None:
+            write_model(model, head, force=force)
+        if page is not None:
+            # Drawing needs an optional package, which is not asked for without need.
+            from cceclust.report import write_report
 
-                write_report(clusters, page, force=force, features=features, full_paths=full_paths)
-            if write_obs:
-                write_observations(files[0], clusters, force=force)
-                written.append(files[0])
+            write_report(clusters, page, force=force, features=features)
     return clusters, written
 
 
@@ -432,13 +277,8 @@ def predict_file(
     out: Path | None = None,
     write_obs: bool = False,
     force: bool = False,
-    full_paths: bool = False,
-    dataset: str | None = None,
-    labels_dataset: str | None = None,
-    names_dataset: str | None = None,
-    keep: Sequence[str] = (),
-    memory: int | None = None,
     on_progress: OnProgress = silent,
+    **reading: Any,
 ) -> tuple[Clusters, list[Path]]:
     """Assign features to the clusters of a model file and write the clusters beside them.
 
@@ -454,12 +294,10 @@ def predict_file(
         Also write the clusters into the features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
     force : bool
         Overwrite a file that exists.
-    full_paths : bool
-        Keep absolute paths of this machine in the file, not only names.
-    dataset, labels_dataset, names_dataset, keep
-        As in :func:`cceclust.io.open_features`.
-    memory, on_progress : optional
+    on_progress : callable, optional
         As in :func:`predict_features`.
+    **reading
+        How to read the features, passed on to :func:`cceclust.io.open_features`.
 
     Returns
     -------
@@ -468,50 +306,39 @@ def predict_file(
         The files that were written.
     """
     files = existing_files(path)
-    out = out or named(base_of(path), ".predicted.h5")
+    out = out or with_ending(base_of(path), ".predicted.h5")
     clusters_writer(out)
-    written = [out] if out != STDOUT else []
-    roles: dict[str, Any] = {"labels_dataset": labels_dataset, "names_dataset": names_dataset, "keep": keep}
+    if write_obs and len(files) > 1:
+        raise InputError(f"clusters of {len(files)} files cannot be written into one of them; predict one at a time")
     head = read_model(model)
-    warn_of_another_pair(Path(model), head.id)
-    with open_features(path, dataset=dataset, **roles) as features:
+    written = [out] if out != STDOUT else []
+    with open_features(path, **reading) as features:
         refuse_other_features(head, features)
-        with (
-            claiming(written, inputs=[model, *files], force=force),
-            changing_observations(files, wanted=write_obs, force=force),
-        ):
-            clusters = predict_features(head, features, memory=memory, on_progress=on_progress)
-            write_clusters(out, clusters, force=force, full_paths=full_paths)
-            if write_obs:
-                write_observations(files[0], clusters, force=force)
-                written.append(files[0])
+        check_targets(written, inputs=[model, *files], force=force)
+        if write_obs:
+            check_observations(files[0], force=force)
+        clusters = predict_features(head, features, on_progress=on_progress)
+        write_clusters(out, clusters, force=force)
+    if write_obs:
+        write_observations(files[0], clusters, force=force)
+        written.append(files[0])
     return clusters, written
 
 
-def base_of(path: str | Path | Sequence[str | Path]) -> Path | None:
-    """Return what results are named after: the features' file or folder; None if there is none."""
+def base_of(path: str | Path | Sequence[str | Path], out: Path | None = None) -> Path:
+    """Return what results are named after, less its ending: the file of clusters, the features or their folder."""
+    if out is not None and out != STDOUT:
+        return out.with_name(out.stem.removesuffix(".clusters"))
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
-    return None if STDIN in paths else named_after(paths)
-
-
-def named(base: Path | None, ending: str) -> Path:
-    """Return the default name of a result."""
+    base = None if STDIN in paths else named_after(paths)
     if base is None:
-        raise InputError("these features have no name to call the results after; name them with --out FILE, or --out -")
-    return base.with_name((base.name if base.is_dir() else base.stem) + ending)
+        raise InputError("these features share no name that results could take; say which file of clusters to write")
+    return base if base.is_dir() else base.with_name(base.stem)
 
 
-@contextmanager
-def changing_observations(files: Sequence[Path], *, wanted: bool, force: bool) -> Iterator[None]:
-    """Guard the AnnData file that clusters are to be written into, if they are."""
-    if not wanted:
-        yield
-        return
-    if len(files) > 1:
-        raise InputError(f"clusters of {len(files)} files cannot be written into one of them; leave out --write-obs")
-    check_observations(files[0], force=force)
-    with claiming([files[0].resolve()], force=True):
-        yield
+def with_ending(base: Path, ending: str) -> Path:
+    """Return the default name of a result."""
+    return base.with_name(base.name + ending)
 
 
 def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> Clusters:
@@ -524,56 +351,105 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
         names=features.names,
         kept=features.kept,
         parameters=model.parameters,
+        diagnostics={"notes": list(features.notes)},
         provenance=provenance(features),
         model_id=model.id,
     )
 
 
-def by_file(clusters: Clusters, features: FeatureFile) -> list[Clusters]:
+def by_file(clusters: Clusters, features: FeatureFile) -> Iterator[Clusters]:
     """Split the clusters of several files into those of each."""
-
-    def rows_of_part(where: slice) -> dict[str, Any]:
-        names = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores")
-        columns = {name: getattr(clusters, name) for name in names}
+    of_rows = ("labels", "probabilities", "true_labels", "paths", "names", "outlier_scores")
+    columns = {name: column for name in of_rows if (column := getattr(clusters, name)) is not None}
+    for path, where in features.parts:
+        rows = {name: column[where] for name, column in columns.items()}
         kept = {name: column[where] for name, column in clusters.kept.items()}
-        return {"kept": kept, **{name: column[where] for name, column in columns.items() if column is not None}}
-
-    # How numbers of clusters compare names rows of all files.
-    alone = replace(clusters, k_search=None)
-    return [
-        replace(alone, **rows_of_part(where), provenance={**clusters.provenance, "features": str(path.resolve())})
-        for path, where in features.parts
-    ]
-
-
-def rows_of(features: FeatureFile, memory: int | None, *, scratch: Path | None = None) -> Rows:
-    """Load the features if they fit, and stream them otherwise."""
-    budget = half_of_the_memory() if memory is None else memory
-    n_samples, n_features = features.shape
-    loaded_bytes = n_samples * n_features * (8 if features.dtype == np.float64 else 4)
-    # Sparse features are in memory already, and smaller than this.
-    if features.is_sparse or loaded_bytes <= budget:
-        return in_memory(features.array())
-    return FileRows(features, budget, partial(scratch_array, folder=scratch or Path(tempfile.gettempdir())))
+        yield replace(clusters, **rows, kept=kept, provenance={**clusters.provenance, "features": path.name})
 
 
 def provenance(features: FeatureFile) -> dict[str, Any]:
-    """Say where features came from."""
-    return provenance_of(features.path, features.dataset, features.choices, features.attributes)
+    """Say where features came from: the name of their file, what was chosen in it, and what it says itself."""
+    said = {name: value for name, value in features.attributes.items() if name not in NOT_COPIED}
+    chosen = {"features": features.path.name, "dataset": features.dataset, **features.choices}
+    return {**chosen, "tool": f"cceclust {__version__}", **said}
 
 
-def provenance_of(
-    path: Path, dataset: str, choices_made: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Say where features came from: their path, what was chosen in it, and what it says itself."""
-    return {
-        "features": str(Path(path).resolve()),
-        "dataset": dataset,
-        **choices_made,
-        "tool": f"cceclust {__version__}",
-        **{name: value for name, value in attributes.items() if name not in NOT_COPIED},
-    }
+@dataclass(frozen=True)
+class FileScores:
+    """The figures for one file of clusters.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    with_labels : Scores or None
+        Scores against true labels, if there are any.
+    without_labels : LabelFreeScores
+        Scores that need no true labels.
+    """
+
+    path: str
+    with_labels: Scores | None
+    without_labels: LabelFreeScores
 
 
-# What a file says about itself alone, and what is said of features here.
-NOT_COPIED = {"format", "format_version", "tool_version", "complete", "labels_dataset", "names_dataset", "keep"}
+def score_file(
+    path: str | Path,
+    *,
+    labels: str | Path | None = None,
+    labels_dataset: str | None = None,
+    features: str | Path | None = None,
+) -> FileScores:
+    """Score the clusters in a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A cluster file, the folder of a run of ``cceclust deep``, or predicted labels as ``.h5``, ``.npy``, ``.csv`` or
+        ``.txt``.
+    labels : str or Path, optional
+        A file with the true labels, by default those in the cluster file.
+    labels_dataset : str, optional
+        Name of the true labels inside that file.
+    features : str or Path, optional
+        The features that were clustered, for modularity and silhouette; by default looked for beside the clusters.
+
+    Returns
+    -------
+    FileScores
+
+    Examples
+    --------
+    >>> from cceclust.clustering import score_file
+    >>> score_file("sample_data/digits.h5")
+    Traceback (most recent call last):
+    cceclust.errors.FileContentError: sample_data/digits.h5 holds features, not clusters; ...
+    """
+    if labels_dataset is not None and labels is None:
+        raise InputError(f"labels_dataset={labels_dataset!r} names labels inside a file; give the file as labels")
+    path = clusters_of(path)
+    clusters = read_any_clusters(path)
+    if labels is not None:
+        clusters.true_labels = read_label_file(labels, column=labels_dataset)
+    truth = clusters.true_labels
+    with_labels = None if truth is None else score_clusters(truth, clusters.named_labels)
+    with clustered_features(clusters, path, features) as opened:
+        return FileScores(str(path), with_labels, score_without_truth(clusters, opened))
+
+
+def score_without_truth(clusters: Clusters, features: FeatureFile | None) -> LabelFreeScores:
+    """Score clusters without true labels; scores that need the features use a fixed sample of very many rows."""
+    if features is None:
+        return score_without_labels(clusters.labels, probabilities=clusters.probabilities)
+    has_cluster = ~is_missing(clusters.labels)
+    codes = np.unique(clusters.labels, return_inverse=True)[1]
+    modularity = modularity_of_rows(features, codes, has_cluster.astype(np.float64), n_threads=thread_count(None))
+    count = min(ROWS_FOR_SILHOUETTE, features.n_samples)
+    sample = np.sort(np.random.default_rng(0).choice(features.n_samples, count, replace=False))
+    return score_without_labels(
+        clusters.labels,
+        probabilities=clusters.probabilities,
+        modularity=modularity,
+        sample=sample,
+        sample_features=features.read(sample),
+    )

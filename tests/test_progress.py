@@ -5,7 +5,7 @@ from rich.console import Console
 
 from cceclust import progress
 from cceclust.progress import show_phases, showing_progress
-from cceclust.training.progress import Progress
+from cceclust.fit.progress import Progress
 
 
 def work(**settings: object) -> str:

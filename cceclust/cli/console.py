@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = [
-    "INTERRUPTED",
-    "Stopped",
-    "advising",
-    "messages",
-    "print_error",
-    "print_json",
-    "print_misuse",
-    "results",
-    "show_warnings_as_lines",
-    "task_progress",
-]
-
 # Exit codes after a signal are 128 plus its number, as shells do it.
 FIRST_SIGNAL = 129
 INTERRUPTED = 130

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from cceclust.cli.console import results
-from cceclust.cli.options import ForceOption, QuietOption
+from cceclust.cli.options import ForceOption, QuietOption, examples
+
+EPILOG = examples("export features.model.safetensors features.onnx")
 
 
 def export(
@@ -19,12 +21,13 @@ def export(
 ) -> None:
     """Write a model as an ONNX file, for programs without cceclust.
 
-    It takes rows of features and returns label and probabilities.
+    It takes rows of features and returns their clusters and probabilities.
     """
     from cceclust.io import read_model, write_onnx
-    from cceclust.io.atomic import refuse_inputs
+    from cceclust.io.atomic import check_targets
 
-    refuse_inputs([output], [model])
-    write_onnx(output, read_model(model), force=force)
+    content = read_model(model)
+    check_targets([output], inputs=[model], force=True)
+    write_onnx(output, content, force=force)
     if not quiet:
         results().print(f"Wrote {output}", markup=False, soft_wrap=True)

@@ -15,7 +15,6 @@ from cceclust.cli.options import (
     INPUT_PANEL,
     OUTPUT_PANEL,
     ForceOption,
-    FullPathsOption,
     ImageDatasetOption,
     ImageLabelsOption,
     ImagesArgument,
@@ -101,7 +100,7 @@ def extract(
             "--restart", help="Start over instead of continuing an earlier run.", rich_help_panel=OUTPUT_PANEL
         ),
     ] = False,
-    full_paths: FullPathsOption = False,
+    full_paths: bool = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cceclust.cli.console import print_json, results
-from cceclust.cli.options import DatasetOption, IdOption, JsonOption, KeepOption, LabelsDatasetOption
+from cceclust.cli.options import DatasetOption, IdOption, JsonOption, KeepOption, LabelsDatasetOption, examples
 
 if TYPE_CHECKING:
     from cceclust.io.description import FileDescription
+
+EPILOG = examples("info features.h5", "info features.clusters.h5 --json")
 
 
 def info(
@@ -26,7 +28,7 @@ def info(
 ) -> None:
     """Show what a file holds: shape, type, labels, provenance, and problems.
 
-    Reads [bold]features[/], [bold]clusters[/], [bold]models[/] and the folders of [bold]runs[/].
+    It reads features, clusters, models and the folders of runs.
     """
     from cceclust.io.description import describe
 

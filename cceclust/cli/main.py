@@ -11,12 +11,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from cceclust.cli import deep, export, extract, fit, info, neighbors, predict, report, score
+from cceclust.cli import deep, export, extract, fit, info, predict, report, score
 from cceclust.cli.console import INTERRUPTED, Stopped, print_error, print_misuse, show_warnings_as_lines
+from cceclust.cli.options import examples
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
-
-__all__ = ["app", "main", "run"]
 
 FAILURE = 1
 MISUSE = 2
@@ -28,14 +27,14 @@ SIGNALS = {"SIGTERM": TERMINATED, "SIGHUP": HUNG_UP}
 ENDINGS = {INTERRUPTED: "interrupted", HUNG_UP: "terminal closed", TERMINATED: "terminated"}
 
 # Commands that divide their work among threads of their own, and load no torch.
-WITH_OWN_THREADS = {"export", "fit", "info", "neighbors", "predict", "report", "score"}
+WITH_OWN_THREADS = {"export", "fit", "info", "predict", "report", "score"}
 
 # Typer comes with a copy of click, or uses the installed one; this is the class of the one in use.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="cceclust",
-    help="Cluster precomputed features with collision cross-entropy.",
+    epilog=examples("fit features.h5", "report features.clusters.h5"),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -57,18 +56,18 @@ def start(
         typer.Option("--version", help="Print the version and stop.", callback=print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Cluster precomputed features with collision cross-entropy."""
+    """Cluster features, such as embeddings of images or texts, and assign new rows to the clusters."""
 
 
-app.command("fit", rich_help_panel="Clustering")(fit.fit)
-app.command("neighbors", rich_help_panel="Features")(neighbors.neighbors)
-app.command("predict", rich_help_panel="Clustering")(predict.predict)
-app.command("score", rich_help_panel="Clustering")(score.score)
-app.command("report", rich_help_panel="Clustering")(report.report)
-app.command("deep", rich_help_panel="Clustering", epilog=deep.EPILOG)(deep.deep)
-app.command("extract", rich_help_panel="Features")(extract.extract)
-app.command("info", rich_help_panel="Files")(info.info)
-app.command("export", rich_help_panel="Files")(export.export)
+PANELS = {
+    "Clustering": (fit.fit, predict.predict, score.score, report.report, deep.deep),
+    "Features": (extract.extract,),
+    "Files": (info.info, export.export),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        epilog = getattr(sys.modules[command.__module__], "EPILOG", None)
+        app.command(command.__name__, rich_help_panel=panel, epilog=epilog)(command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

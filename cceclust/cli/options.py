@@ -4,39 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-
-__all__ = [
-    "INPUT_PANEL",
-    "LARGEST_COUNT",
-    "LARGEST_FIRST_SEED",
-    "LARGEST_SEED",
-    "OUTPUT_PANEL",
-    "DatasetOption",
-    "FeaturesArgument",
-    "FeaturesArguments",
-    "ForceOption",
-    "FullPathsOption",
-    "IdOption",
-    "ImageDatasetOption",
-    "ImageLabelsOption",
-    "ImagesArgument",
-    "JsonOption",
-    "KeepOption",
-    "LabelsDatasetOption",
-    "LimitOption",
-    "MemoryOption",
-    "QuietOption",
-    "SplitOption",
-    "WriteObsOption",
-    "check_above_zero",
-    "check_not_negative",
-    "check_output",
-]
 
 INPUT_PANEL = "Input"
 OUTPUT_PANEL = "Output"
@@ -44,124 +15,76 @@ OUTPUT_PANEL = "Output"
 LARGEST_COUNT = 2**31 - 1
 # NumPy's RandomState, and therefore scikit-learn, accepts no larger seeds.
 LARGEST_SEED = 2**32 - 1
-# Trials use the seeds after the first one; half of the range is reserved for them.
-LARGEST_FIRST_SEED = 2**31 - 1
 
+
+def input_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the help panel on input."""
+    return typer.Option(*names, rich_help_panel=INPUT_PANEL, **settings)
+
+
+def output_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the help panel on output."""
+    return typer.Option(*names, rich_help_panel=OUTPUT_PANEL, **settings)
+
+
+FeaturesArguments = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Features: .h5, .h5ad, .npy, .npz, .safetensors, .csv, .tsv, .parquet, .arrow or .jsonl. Several files, a "
+        "folder or a 'pattern*.h5' are one matrix; - reads a .csv from stdin.",
+        metavar="FEATURES",
+        show_default=False,
+    ),
+]
 DatasetOption = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--dataset",
-        help="Name of the array inside the file, e.g. [cyan]obsm/X_pca[/], or of columns, e.g. [cyan]x,y,z[/]; by "
-        "default 'features', the only 2-D one, or all columns.",
-        rich_help_panel=INPUT_PANEL,
+        metavar="NAME",
+        help="Array to cluster, such as [cyan]obsm/X_pca[/], or columns, such as [cyan]x,y,z[/]. "
+        "[dim]\\[default: features, the only 2-D array, or all columns][/]",
     ),
 ]
 LabelsDatasetOption = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--labels-dataset",
-        help="Name of the true labels inside the file, e.g. [cyan]obs/cell_type[/]; by default 'labels' if there, in "
-        "tables also 'label' or 'class'.",
-        rich_help_panel=INPUT_PANEL,
-    ),
-]
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
-def parse_bytes(text: str) -> int:
-    """Turn "1.5GB" into a number of bytes."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)B?\s*", text, re.IGNORECASE)
-    if match is None or float(match[1]) == 0:
-        raise typer.BadParameter(f"{text!r}; expected a size such as 500MB or 1.5GB")
-    return int(float(match[1]) * UNITS[match[2].upper()])
-
-
-def check_above_zero(value: Any) -> Any:
-    """Refuse numbers that are not finite and above 0; words such as "auto", and None, are accepted."""
-    if isinstance(value, int | float) and not 0 < value < math.inf:
-        raise typer.BadParameter(f"{value:g}; expected a number above 0")
-    return value
-
-
-def check_not_negative(value: Any) -> Any:
-    """Refuse numbers that are not finite and at least 0; words such as "auto", and None, are accepted."""
-    if isinstance(value, int | float) and not 0 <= value < math.inf:
-        raise typer.BadParameter(f"{value:g}; expected a number of at least 0")
-    return value
-
-
-def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> None:
-    """Refuse output that has no place to go."""
-    if Path("-") in features and out is None:
-        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
-    if out == Path("-") and as_json:
-        raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
-
-
-MemoryOption = Annotated[
-    Any,
-    typer.Option(
-        "--memory",
-        parser=parse_bytes,
-        metavar="SIZE",
-        help="Read features larger than this in parts, e.g. [cyan]1GB[/]. By default: half of the machine's memory.",
-        rich_help_panel=INPUT_PANEL,
+        metavar="NAME",
+        help="Column or array of true labels, such as [cyan]obs/cell_type[/]; only compared with. "
+        "[dim]\\[default: labels, label or class, if there][/]",
     ),
 ]
 IdOption = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--id",
         metavar="NAME",
-        help="Column or dataset of row names. [dim]\\[default: id, name, an index, if there][/]",
-        rich_help_panel=INPUT_PANEL,
+        help="Column or array of row names. [dim]\\[default: id, name or an index, if there][/]",
     ),
 ]
 KeepOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--keep",
-        metavar="NAME",
-        help="Column or dataset to copy to the clusters; no feature. May be repeated.",
-        rich_help_panel=INPUT_PANEL,
+    input_option(
+        "--keep", metavar="NAME", help="Column or array to copy to the clusters, not used as a feature; repeatable."
     ),
 ]
-WriteObsOption = Annotated[
-    bool,
-    typer.Option(
-        "--write-obs",
-        help="Also write obs/cce and obs/cce_confidence into the .h5ad file itself.",
-        rich_help_panel=OUTPUT_PANEL,
+FeaturesOption = Annotated[
+    Path | None,
+    input_option(metavar="FILE", help="The features that were clustered. [dim]\\[default: found beside CLUSTERS][/]"),
+]
+OutOption = Annotated[
+    Path | None,
+    output_option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Clusters to write: .h5, .csv, .parquet or .npy; - for a .csv on stdout. "
+        "[dim]\\[default: a .h5 beside FEATURES][/]",
     ),
 ]
-FeaturesArgument = Annotated[
-    Path,
-    typer.Argument(help="Features: .h5, .hdf5, .h5ad, .npy, .npz or .safetensors.", metavar="FEATURES"),
-]
-FeaturesArguments = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Features: .h5, .h5ad, .npy, .npz, .safetensors, .csv, .tsv, .parquet, .arrow or .feather; several files, "
-        "a folder or a 'pattern*.h5' are one matrix; - reads a .csv from stdin.",
-        metavar="FEATURES",
-    ),
-]
-ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
-]
-FullPathsOption = Annotated[
-    bool,
-    typer.Option(
-        "--full-paths", help="Keep absolute paths of this machine, not only file names.", rich_help_panel=OUTPUT_PANEL
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL)]
-QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", help="No progress bar and no text, only warnings and errors.", rich_help_panel=OUTPUT_PANEL
-    ),
-]
+ForceOption = Annotated[bool, output_option("--force", "-f", help="Overwrite files that exist.")]
+JsonOption = Annotated[bool, output_option("--json", help="Print the result as JSON, with all figures.")]
+QuietOption = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 ImagesArgument = Annotated[
     Path,
     typer.Argument(
@@ -172,33 +95,56 @@ ImagesArgument = Annotated[
 ]
 SplitOption = Annotated[
     Literal["train", "test", "unlabeled"] | None,
-    typer.Option(
-        "--split",
-        help="Which batches of a data set's folder to read; by default all labelled ones.",
-        rich_help_panel=INPUT_PANEL,
-    ),
+    input_option("--split", help="Which batches of a data set's folder to read; by default all labelled ones."),
 ]
-LimitOption = Annotated[
-    int | None,
-    typer.Option("--limit", min=1, help="Read only this many images, from the first.", rich_help_panel=INPUT_PANEL),
-]
+LimitOption = Annotated[int | None, input_option("--limit", min=1, help="Read only the first so many images.")]
 ImageDatasetOption = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--dataset",
-        help="Name of the images inside a .npz or .h5 file; by default 'images' or the only ones.",
-        rich_help_panel=INPUT_PANEL,
+        metavar="NAME",
+        help="Array of images inside a .npz or .h5 file. [dim]\\[default: images, or the only ones][/]",
     ),
 ]
 ImageLabelsOption = Annotated[
     str | None,
-    typer.Option(
+    input_option(
         "--labels-dataset",
-        help="Name of the labels inside a .npz or .h5 file, by default 'labels' if there; for CIFAR-100 "
-        "[cyan]fine_labels[/] or, by default, [cyan]coarse_labels[/].",
-        rich_help_panel=INPUT_PANEL,
+        metavar="NAME",
+        help="Array of labels inside a .npz or .h5 file; [cyan]fine_labels[/] of CIFAR-100. "
+        "[dim]\\[default: labels, if there; coarse_labels][/]",
     ),
 ]
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a help page: commands to copy."""
+    return "\n\n".join(["[bold]Examples[/]", *(f"[cyan]$ cceclust {command}[/]" for command in commands)])
+
+
+def check_above_zero(value: Any) -> Any:
+    """Refuse numbers that are not finite and above 0; words such as "auto", and None, are accepted."""
+    if isinstance(value, int | float) and not 0 < value < math.inf:
+        raise typer.BadParameter(f"{value:g}; expected a number above 0")
+    return value
+
+
+def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> None:
+    """Refuse output that has no place to go."""
+    if out == Path("-") and as_json:
+        raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
+    if Path("-") in features and out is None:
+        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
+
+
+def check_name(features: list[Path], out: Path | None) -> None:
+    """Refuse features that are there but share no name that results could take."""
+    from cceclust.io.features import existing_files
+    from cceclust.io.shards import named_after
+
+    existing_files(features)
+    if out is None and named_after(features) is None:
+        raise typer.BadParameter("several files need a name for the results; give a file", param_hint="--out")
 
 
 def refuse_missing_images(images: Path) -> None:

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cceclust.cli.console import results
-from cceclust.cli.options import INPUT_PANEL, OUTPUT_PANEL, ForceOption, FullPathsOption, QuietOption
+from cceclust.cli.options import FeaturesOption, ForceOption, QuietOption, examples, input_option, output_option
+
+EPILOG = examples("report features.clusters.h5", "report run --out run.html")
 
 
 def report(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="Clusters (.h5), as cceclust fit writes them, or a run of cceclust deep.", metavar="CLUSTERS"
-        ),
+        typer.Argument(help="Clusters (.h5) of cceclust fit, or a run of cceclust deep.", metavar="CLUSTERS"),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The page to write; by default beside CLUSTERS: features.report.html for features.clusters.h5.",
-            metavar="HTML",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        output_option("--out", "-o", metavar="HTML", help="Page to write. [dim]\\[default: beside CLUSTERS][/]"),
     ] = None,
+    features: FeaturesOption = None,
     images: Annotated[
         Path | None,
-        typer.Option(
-            help="Take images from this folder, archive or file of an array only; by default from the folder of "
-            "CLUSTERS.",
-            rich_help_panel=INPUT_PANEL,
-        ),
+        input_option(metavar="PATH", help="Folder, archive or array of images. [dim]\\[default: beside CLUSTERS][/]"),
     ] = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(help="The features; by default looked for beside CLUSTERS.", rich_help_panel=INPUT_PANEL),
-    ] = None,
-    full_paths: FullPathsOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a page that shows what a clustering found.
 
-    One HTML file that needs no network: key figures, a map of the points by
-    their neighbours, typical and doubtful images or rows, sizes, confused
-    clusters, the confusion matrix if true labels are known.
+    It is one HTML file that needs no network. It shows the sizes, a map of the
+    rows, typical and doubtful rows or images, and how the clusters compare
+    with true labels if there are any.
     """
-    from cceclust.io import read_clusters
     from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import clusters_of
 
@@ -60,10 +44,9 @@ def report(
     if output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
     refuse_what_is_not_there(file)
-    from cceclust.io.scores import open_again
+    clusters = clusters_of(file)
     from cceclust.report import write_report
 
-    with nullcontext() if features is None else open_again(read_clusters(clusters_of(file)), features) as rows:
-        write_report(file, output, force=force, features=rows, images=images, full_paths=full_paths)
+    write_report(clusters, output, force=force, features=features, images=images)
     if not quiet:
-        results().print(f"wrote {output}", markup=False, soft_wrap=True)
+        results().print(f"Wrote {output}", markup=False, soft_wrap=True)

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cceclust.cli.console import print_json, results
-from cceclust.cli.options import INPUT_PANEL, JsonOption, LabelsDatasetOption
+from cceclust.cli.options import FeaturesOption, JsonOption, LabelsDatasetOption, examples, input_option
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cceclust.io.scores import FileScores
-    from cceclust.scoring import LabelFreeScores, Scores
+    from cceclust.clustering import FileScores
+    from cceclust.scoring import Scores
 
+EPILOG = examples("score features.clusters.h5", "score found.csv --labels truth.csv")
 MOST_COLUMNS_OF_A_MATRIX = 16
 CELL_WIDTH = 6
 WORST_CONFUSIONS = 15
-MOST_CLASSES_LISTED = 40
-HIT_COLOUR = (0, 114, 178)
-MISS_COLOUR = (213, 94, 0)
 
 
 def score(
@@ -33,38 +31,32 @@ def score(
     ],
     labels: Annotated[
         Path | None,
-        typer.Option(
-            "--labels",
-            help="True labels: .h5, .npy, .csv or .txt; by default those inside CLUSTERS.",
-            metavar="FILE",
-            rich_help_panel=INPUT_PANEL,
-        ),
-    ] = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(
-            help="The features, for the silhouette; by default looked for beside CLUSTERS.", rich_help_panel=INPUT_PANEL
+        input_option(
+            metavar="FILE", help="True labels: .h5, .npy, .csv or .txt. [dim]\\[default: those in CLUSTERS][/]"
         ),
     ] = None,
     labels_dataset: LabelsDatasetOption = None,
+    features: FeaturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how good clusters are, with true labels or without.
+    """Show how good clusters are, with true labels and without.
 
     With labels: accuracy under the best matching of clusters to classes, NMI,
-    ARI, purity, recall and precision of every class, the confusion matrix.
-    Rows labelled -1 or empty are left out and counted.
+    ARI, and which classes went to which clusters. Rows labelled -1 or empty
+    are left out and counted.
 
-    Without: modularity on the graph of neighbours (how much more often
-    neighbours share a cluster than by chance), loss, confidence, balance of
-    the sizes, silhouette, stability.
+    Without: modularity (how much more often near rows share a cluster than
+    random rows would), silhouette, confidence and sizes.
     """
-    from cceclust.io.scores import score_file
-
     if labels_dataset is not None and labels is None:
-        raise typer.BadParameter(
-            "names labels inside a file: give the file with --labels", param_hint="--labels-dataset"
-        )
+        raise typer.BadParameter("names labels inside a file; give it with --labels", param_hint="--labels-dataset")
+    from cceclust.io.reading import refuse_what_is_not_there
+
+    for path in (file, labels, features):
+        if path is not None:
+            refuse_what_is_not_there(path)
+    from cceclust.clustering import score_file
+
     scores = score_file(file, labels=labels, labels_dataset=labels_dataset, features=features)
     if as_json:
         print_json(scores)
@@ -73,127 +65,51 @@ def score(
 
 
 def print_scores(scores: FileScores) -> None:
-    """Print tables, the most important first."""
+    """Print figures and a table, the most important first."""
     console = results()
-    tables: dict[str, Table] = {}
-    judged = scores.with_labels
+    console.print(scores.path, style="bold", markup=False)
+    judged, alone = scores.with_labels, scores.without_labels
     if judged is not None:
-        tables["Against the true labels"] = key_figures(judged)
-        if judged.n_classes <= MOST_CLASSES_LISTED:
-            tables["Classes and the clusters that stand for them"] = class_table(judged)
-        fits = judged.n_clusters * CELL_WIDTH + label_width(judged) <= console.width
-        if judged.n_clusters <= MOST_COLUMNS_OF_A_MATRIX and fits:
-            tables["Rows of each class (down) in each cluster (across)"] = confusion_table(judged)
+        left_out = {"true label": judged.n_without_label, "cluster": judged.n_without_cluster}
+        notes = [f"{count:,} rows without a {what} left out" for what, count in left_out.items() if count]
+        figures = f"ACC {judged.accuracy:.4f}  NMI {judged.nmi:.4f}  ARI {judged.ari:.4f}  purity {judged.purity:.4f}"
+        rows = f"{judged.n_samples:,} rows, {judged.n_classes:,} classes, {judged.n_clusters:,} clusters"
+        console.print(f"\n{figures}\n{'; '.join([rows, *notes])}", highlight=False)
+        width = judged.n_clusters * CELL_WIDTH + 4 + max(len(str(entry.label)) for entry in judged.classes)
+        if judged.n_clusters <= MOST_COLUMNS_OF_A_MATRIX and width <= console.width:
+            console.print("\nRows of each class (down) in each cluster (across)")
+            console.print(confusion_table(judged))
         else:
-            tables["Most frequent confusions"] = worst_confusions_table(judged)
-    tables["Without labels"] = label_free_table(scores.without_labels)
-    console.print(scores.path, markup=False)
-    for title, table in tables.items():
-        console.print(f"\n[bold]{title}[/]")
-        console.print(table)
+            from cceclust.scoring import worst_confusions
 
-
-def plain_table(*headers: str) -> Table:
-    """Return an empty table with names aligned left and numbers aligned right."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, show_header=bool(headers))
-    for position, header in enumerate(headers or ("", "")):
-        table.add_column(header, justify="right" if position else "left")
-    return table
-
-
-def key_figures(scores: Scores) -> Table:
-    """Tabulate the overall figures."""
-    table = plain_table()
-    table.add_row("accuracy", f"[bold green]{scores.accuracy:.4f}[/]")
-    table.add_row("NMI", f"{scores.nmi:.4f}")
-    table.add_row("ARI", f"{scores.ari:.4f}")
-    table.add_row("purity", f"{scores.purity:.4f}")
-    table.add_row("rows", f"{scores.n_samples:,}")
-    table.add_row("classes, clusters", f"{scores.n_classes:,}, {scores.n_clusters:,}")
-    for what, count in (("true label", scores.n_without_label), ("cluster", scores.n_without_cluster)):
-        if count:
-            table.add_row(f"[yellow]left out, no {what}[/]", f"[yellow]{count:,}[/]")
-    return table
-
-
-def class_table(scores: Scores) -> Table:
-    """Tabulate recall and precision of every class."""
-    from rich.text import Text
-
-    table = plain_table("class", "cluster", "rows", "recall", "precision")
-    for entry in scores.classes:
-        table.add_row(
-            Text(str(entry.label)),
-            Text("–" if entry.cluster is None else str(entry.cluster)),
-            f"{entry.size:,}",
-            f"{entry.recall:.3f}",
-            "–" if entry.precision is None else f"{entry.precision:.3f}",
-        )
-    return table
-
-
-def label_width(scores: Scores) -> int:
-    """Return the width of the names at the left of a matrix."""
-    return 4 + max(len(str(entry.label)) for entry in scores.classes)
+            console.print("\nMost frequent confusions")
+            for label, cluster, count in worst_confusions(judged, WORST_CONFUSIONS):
+                console.print(f"{count:>8,} rows of {label} in cluster {cluster}", markup=False)
+    found = {
+        "modularity of near rows": alone.modularity,
+        "silhouette": alone.silhouette,
+        "mean confidence": alone.mean_confidence,
+        "evenness of the sizes": alone.size_entropy,
+    }
+    texts = [f"{name} {value:.4f}" for name, value in found.items() if value is not None]
+    texts.append(f"{alone.smallest:,} to {alone.largest:,} rows in a cluster")
+    console.print("\nWithout labels: " + ", ".join(texts), soft_wrap=True)
 
 
 def confusion_table(scores: Scores) -> Table:
-    """Tabulate the matched confusion matrix, each cell coloured by its share of the class."""
+    """Tabulate the matched confusion matrix; what is not on its diagonal stands out."""
+    from rich import box
     from rich.markup import escape
+    from rich.table import Table
     from rich.text import Text
 
-    table = plain_table("", *map(escape, map(str, scores.clusters)))
+    table = Table("", box=box.SIMPLE_HEAD, show_edge=False)
+    for cluster in scores.clusters:
+        table.add_column(escape(str(cluster)), justify="right")
     for row, entry in enumerate(scores.classes):
         cells = [
-            Text(f"{count:,}" if count else "·", style=cell_style(count / entry.size, is_hit=row == column))
+            Text(f"{count:,}" if count else "·", style="bold green" if row == column else "red" if count else "dim")
             for column, count in enumerate(scores.confusion[row])
         ]
         table.add_row(Text(str(entry.label), style="bold"), *cells)
-    return table
-
-
-def cell_style(share: float, *, is_hit: bool) -> str:
-    """Return the colour of a cell: blue on the diagonal, orange elsewhere; a larger share gives a stronger colour."""
-    if share < 0.005:
-        return "dim"
-    strength = 0.15 + 0.85 * share**0.5
-    colour = HIT_COLOUR if is_hit else MISS_COLOUR
-    red, green, blue = (round(255 - strength * (255 - channel)) for channel in colour)
-    ink = "white" if 0.3 * red + 0.6 * green + 0.1 * blue < 140 else "black"
-    return f"{ink} on rgb({red},{green},{blue})"
-
-
-def worst_confusions_table(scores: Scores) -> Table:
-    """Tabulate the largest mistakes, where a whole matrix would not fit."""
-    from rich.text import Text
-
-    from cceclust.scoring import worst_confusions
-
-    stands_for = {entry.cluster: str(entry.label) for entry in scores.classes}
-    table = plain_table("class", "in cluster", "which stands for", "rows")
-    for label, cluster, count in worst_confusions(scores, WORST_CONFUSIONS):
-        table.add_row(Text(str(label)), Text(str(cluster)), Text(stands_for.get(cluster, "no class")), f"{count:,}")
-    return table
-
-
-def label_free_table(scores: LabelFreeScores) -> Table:
-    """Tabulate the scores that need no true labels."""
-    table = plain_table()
-    figures = {
-        "modularity on the neighbour graph": scores.modularity,
-        "training loss (no measure of quality)": scores.loss,
-        "mean confidence": scores.mean_confidence,
-        "entropy of the sizes (1 = all equal)": scores.size_entropy,
-        "silhouette of a sample (−1 to 1)": scores.silhouette,
-        "agreement of the candidates (mean ARI)": scores.restart_agreement,
-    }
-    for name, value in figures.items():
-        if value is not None:
-            table.add_row(name, f"{value:.4f}")
-    table.add_row("cluster sizes", f"{scores.smallest:,} to {scores.largest:,}")
-    if scores.n_empty:
-        table.add_row("[yellow]empty clusters[/]", f"[yellow]{scores.n_empty:,} of {scores.n_clusters:,}[/]")
     return table

@@ -11,15 +11,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import InputError
+from cceclust.estimators.given_labels import GivenLabels as NamedLabels
 from cceclust.estimators.given_labels import read_labels
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, settings_of
 from cceclust.fit.heads import GivenLabels
-from cceclust.fit.pipeline import Settings, fit_source
+from cceclust.fit.pipeline import Fit, fit_source
 from cceclust.fit.progress import OnProgress
+from cceclust.fit.source import Source
 from cceclust.io import Model
-from cceclust.validation import as_prior, as_relative_weights, check_count, check_positive, thread_count
+from cceclust.validation import as_relative_weights, check_count, check_positive
 
-__all__ = ["CCEClassifier"]
+__all__ = ["CCEClassifier", "fit_labelled"]
 
 
 class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
@@ -153,41 +155,8 @@ feature_names_in_
             raise InputError(
                 f"labels of {labels.n_rows} rows for n_samples={n_samples} rows of features; expected one for each row"
             )
-        self_labeling = bool(self.self_labeling)
-        if self.self_labeling == "auto":
-            self_labeling = not labels.is_complete or bool(np.any(self.label_noise))
-        labels = labels.with_weight_in_every_class(weights)
-        labels = labels.with_noise(self.label_noise).with_extra_clusters(self.n_extra_clusters)
-        if self.loss == "cce":
-            labels = labels.informative()
-        n_clusters = len(labels.classes)
-        prior = None
-        if self.prior is not None:
-            prior = as_prior(None if isinstance(self.prior, str) else self.prior, n_clusters)
-        given = GivenLabels(
-            labels.rows, labels.targets, self.loss == "cce", self.label_weight if self_labeling else 1.0
-        )
-        settings = Settings(
-            n_clusters,
-            fairness=None if self.fairness == "auto" else float(self.fairness),
-            prior=prior,
-            scale=self.scale,
-            n_components=self.n_components,
-            curved=self.curved,
-            max_rows=self.max_rows,
-            n_threads=thread_count(self.n_jobs),
-            seed=draw_seed(self.random_state),
-        )
         with self._reporting(on_progress) as report:
-            fit = fit_source(
-                source,
-                settings,
-                sample_weight=weights,
-                given=given,
-                self_labeling=self_labeling,
-                on_progress=report,
-            )
-        self.classes_ = labels.classes
+            self.classes_, fit = fit_labelled(self, source, labels, weights, report)
         self._prediction = fit.prediction
         self._keep(fit)
         return self
@@ -230,12 +199,35 @@ feature_names_in_
         self._check_common_parameters()
         check_count(self.n_extra_clusters, "n_extra_clusters", 0)
         check_positive(self.label_weight, "label_weight")
-        if self.fairness != "auto":
-            check_positive(self.fairness, "fairness")
         if self.loss not in ("cce", "ce"):
             raise InputError(f"loss={self.loss!r}; expected 'cce' or 'ce'")
         if self.self_labeling not in (True, False, "auto"):
             raise InputError(f"self_labeling={self.self_labeling!r}; expected True, False or 'auto'")
+
+
+def fit_labelled(
+    classifier: CCEClassifier, source: Source, labels: NamedLabels, weights: NDArray[Any], on_progress: OnProgress
+) -> tuple[NDArray[Any], Fit]:
+    """Fit to rows of which some have labels, as a classifier says; also return the names of its classes."""
+    classifier._check_parameters()
+    self_labeling = bool(classifier.self_labeling)
+    if classifier.self_labeling == "auto":
+        self_labeling = not labels.is_complete or bool(np.any(classifier.label_noise))
+    labels = labels.with_weight_in_every_class(weights)
+    labels = labels.with_noise(classifier.label_noise).with_extra_clusters(classifier.n_extra_clusters)
+    is_collision = classifier.loss == "cce"
+    if is_collision:
+        labels = labels.informative()
+    given = GivenLabels(labels.rows, labels.targets, is_collision, classifier.label_weight if self_labeling else 1.0)
+    fit = fit_source(
+        source,
+        settings_of(classifier, len(labels.classes)),
+        sample_weight=weights,
+        given=given,
+        self_labeling=self_labeling,
+        on_progress=on_progress,
+    )
+    return labels.classes, fit
 
 
 def decisions(logits: NDArray[Any]) -> NDArray[Any]:

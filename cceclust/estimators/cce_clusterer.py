@@ -12,12 +12,12 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from cceclust.errors import InputError
-from cceclust.estimators.softmax_estimator import SoftmaxEstimator, draw_seed
+from cceclust.estimators.softmax_estimator import SoftmaxEstimator, settings_of
 from cceclust.fit.judge import modularity_of_rows
-from cceclust.fit.pipeline import Settings, fit_source
+from cceclust.fit.pipeline import fit_source
 from cceclust.fit.progress import OnProgress
 from cceclust.io import Model
-from cceclust.validation import as_prior, as_relative_weights, check_count, check_positive, thread_count
+from cceclust.validation import as_relative_weights, check_count, thread_count
 
 __all__ = ["CCEClusterer", "numbers_of_clusters"]
 
@@ -158,7 +158,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         -------
         self
         """
-        settings = self._settings()
+        settings = settings_of(self, numbers_of_clusters(self.n_clusters))
         source = self._as_source(X, reset=True)
         weights = as_relative_weights(sample_weight, source.shape[0], np.float64)
         with self._reporting(on_progress) as report:
@@ -173,29 +173,6 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.reason_ = None if choice is None else choice.reason
         self._keep(fit)
         return self
-
-    def _settings(self) -> Settings:
-        """Refuse parameters that are invalid for any data; return the settings of the fit."""
-        self._check_common_parameters()
-        n_clusters = numbers_of_clusters(self.n_clusters)
-        if self.fairness != "auto":
-            check_positive(self.fairness, "fairness")
-        prior = None
-        if self.prior is not None:
-            if not isinstance(n_clusters, int):
-                raise InputError("prior needs a number of clusters; set n_clusters to one")
-            prior = as_prior(None if isinstance(self.prior, str) and self.prior == "equal" else self.prior, n_clusters)
-        return Settings(
-            n_clusters,
-            fairness=None if self.fairness == "auto" else float(self.fairness),
-            prior=prior,
-            scale=self.scale,
-            n_components=self.n_components,
-            curved=self.curved,
-            max_rows=self.max_rows,
-            n_threads=thread_count(self.n_jobs),
-            seed=draw_seed(self.random_state),
-        )
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the logits.

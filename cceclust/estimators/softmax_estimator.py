@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cceclust.errors import ClusteringWarning, FileContentError, InputError
 from cceclust.fit.head import Curves, Head
-from cceclust.fit.pipeline import Fit
+from cceclust.fit.pipeline import Fit, Settings
 from cceclust.fit.predict import all_logits, probabilities_of
 from cceclust.fit.progress import OnProgress, silent
 from cceclust.fit.source import Source, as_source, computing_dtype
 from cceclust.io import Model, read_model, write_model
 from cceclust.progress import show_phases, showing_progress
-from cceclust.validation import check_count
+from cceclust.validation import as_prior, check_count, check_positive, thread_count
 
-__all__ = ["SoftmaxEstimator", "draw_seed", "model_of"]
+__all__ = ["SoftmaxEstimator", "draw_seed", "model_of", "settings_of"]
 
 # What a model file can hold of a parameter. A generator of random numbers, for one, is left out.
 STORED_TYPES = (str, int, float, list, tuple, range, np.ndarray, np.generic, type(None))
@@ -34,6 +34,8 @@ STORED_TYPES = (str, int, float, list, tuple, range, np.ndarray, np.generic, typ
 class SoftmaxEstimator(BaseEstimator):
     """Base class of estimators with a softmax head."""
 
+    fairness: Any
+    prior: Any
     scale: Any
     curved: bool
     n_components: int
@@ -185,6 +187,29 @@ class SoftmaxEstimator(BaseEstimator):
 def draw_seed(random_state: Any) -> int:
     """Turn scikit-learn's `random_state` into the seed of a fit."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def settings_of(estimator: SoftmaxEstimator, n_clusters: int | NDArray[np.intp] | None) -> Settings:
+    """Check the parameters of an estimator; return the settings of its fit with so many clusters."""
+    estimator._check_common_parameters()
+    fairness, prior = estimator.fairness, estimator.prior
+    if fairness != "auto":
+        check_positive(fairness, "fairness")
+    if prior is not None:
+        if not isinstance(n_clusters, int):
+            raise InputError("prior needs a number of clusters; set n_clusters to one")
+        prior = as_prior(None if isinstance(prior, str) and prior == "equal" else prior, n_clusters)
+    return Settings(
+        n_clusters,
+        fairness=None if fairness == "auto" else float(fairness),
+        prior=prior,
+        scale=estimator.scale,
+        n_components=estimator.n_components,
+        curved=estimator.curved,
+        max_rows=estimator.max_rows,
+        n_threads=thread_count(estimator.n_jobs),
+        seed=draw_seed(estimator.random_state),
+    )
 
 
 def is_dask(X: Any) -> bool:

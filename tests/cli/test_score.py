@@ -21,7 +21,7 @@ def files(tmp_path, monkeypatch):
     for name in ("found.clusters.h5", "found.npy", "found.csv"):
         write_clusters(name, Clusters(LABELS))
     np.savetxt("found.txt", LABELS)
-    write_clusters("both.clusters.h5", Clusters(LABELS, np.eye(3)[LABELS], true_labels=TRUTH, losses=np.array([0.5])))
+    write_clusters("both.clusters.h5", Clusters(LABELS, np.eye(3)[LABELS], true_labels=TRUTH))
     np.save("truth.npy", TRUTH)
     (tmp_path / "truth.txt").write_text("\n".join(TRUTH) + "\n")
     (tmp_path / "truth.csv").write_text("name,label\n" + "".join(f"x,{label}\n" for label in TRUTH))
@@ -45,7 +45,6 @@ def test_any_mix_of_formats_gives_the_same_scores(files, capsys, found, truth):
 def test_labels_inside_the_cluster_file_are_used(files, capsys):
     result = scores(capsys, "both.clusters.h5")
     assert result["with_labels"]["accuracy"] == 0.8
-    assert result["without_labels"]["loss"] == 0.5
     assert result["without_labels"]["mean_confidence"] == 1.0
 
 
@@ -56,21 +55,27 @@ def test_without_labels_it_says_what_can_be_said(files, capsys):
 
 
 @pytest.mark.parametrize("stated", ["{folder}/small.h5", "small.h5", "elsewhere/small.h5"])
-def test_the_silhouette_is_computed_where_the_features_are_found(small_features, tmp_path, capsys, stated):
+def test_modularity_and_silhouette_are_computed_where_the_features_are_found(small_features, tmp_path, capsys, stated):
     provenance = {"features": stated.format(folder=tmp_path), "dataset": "features"}
     write_clusters(tmp_path / "a.clusters.h5", Clusters(np.repeat([0, 1, 2], 40), provenance=provenance))
-    assert scores(capsys, str(tmp_path / "a.clusters.h5"))["without_labels"]["silhouette"] > 0.5
+    found = scores(capsys, str(tmp_path / "a.clusters.h5"))["without_labels"]
+    assert found["silhouette"] > 0.5
+    assert found["modularity"] > 0.6
+    given = ["--features", str(small_features)]
+    assert scores(capsys, str(tmp_path / "a.clusters.h5"), *given)["without_labels"] == found
 
 
 def test_features_of_other_rows_are_not_used(small_features, tmp_path, capsys):
     write_clusters(tmp_path / "a.clusters.h5", Clusters(LABELS, provenance={"features": str(small_features)}))
     assert scores(capsys, str(tmp_path / "a.clusters.h5"))["without_labels"]["silhouette"] is None
+    assert run(["score", str(tmp_path / "a.clusters.h5"), "--features", str(small_features)]) == 1
+    assert "has 120 rows" in capsys.readouterr().err
 
 
 def test_people_get_tables(files, capsys):
     assert run(["score", "both.clusters.h5"]) == 0
     text = capsys.readouterr().out
-    for part in ("accuracy", "0.8000", "left out, no true label", "recall", "in each cluster", "mean confidence"):
+    for part in ("ACC 0.8000", "1 rows without a true label left out", "in each cluster", "mean confidence 1.0000"):
         assert part in text
 
 
@@ -96,7 +101,7 @@ def test_labels_are_never_taken_for_console_markup(tmp_path, capsys):
         (["absent.h5"], "absent.h5"),
         (["found.npy", "--labels", "absent.npy"], "absent.npy"),
         (["found.npy", "--labels", "short.txt"], "2 true labels for 6"),
-        (["found.npy", "--labels", "truth.csv", "--labels-dataset", "species"], "no column 'species'"),
+        (["found.npy", "--labels", "truth.csv", "--labels-dataset", "species"], "'species'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_one(files, capsys, arguments, message):

@@ -1,0 +1,64 @@
+"""Clusters of any kind of file, and the features that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.io.clusters import Clusters, read_clusters
+from cceclust.io.features import FeatureFile, open_features
+from cceclust.io.label_files import read_label_file
+from cceclust.io.reading import refuse_what_is_no_file
+from cceclust.io.stored import stored_file
+from cceclust.io.tables import TABLE_FILES
+
+__all__ = ["clustered_features", "read_any_clusters"]
+
+
+def read_any_clusters(path: Path) -> Clusters:
+    """Read a cluster file, or labels alone."""
+    refuse_what_is_no_file(path)
+    if path.suffix.lower() not in (*TABLE_FILES, ".txt"):
+        with stored_file(path) as file:
+            is_clusters = file.attributes.get("format") == "cceclust-clusters"
+            if "features" in file.arrays:
+                raise FileContentError(f"{path} holds features, not clusters; make them: cceclust fit {path}")
+        if is_clusters:
+            return read_clusters(path)
+    return Clusters(read_label_file(path))
+
+
+@contextmanager
+def clustered_features(
+    clusters: Clusters, path: Path, features: str | Path | None = None
+) -> Iterator[FeatureFile | None]:
+    """Open the features that were clustered, by default if they lie beside the cluster file at `path`.
+
+    Only the file name that is stored there is used: the file may come from somebody else and must not make us open
+    files elsewhere.
+    """
+    origin = clusters.provenance
+    beside = path.parent / Path(str(origin.get("features") or "")).name
+    if features is None and not (beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())):
+        yield None
+        return
+    try:
+        opened = open_features(
+            beside if features is None else features,
+            dataset=origin.get("dataset") or None,
+            labels_dataset=origin.get("labels_dataset"),
+            names_dataset=origin.get("names_dataset"),
+            keep=[str(name) for name in origin.get("keep") or []],
+        )
+    except (FileError, InputError):
+        if features is not None:
+            raise
+        yield None
+        return
+    with opened:
+        is_same = opened.n_samples == len(clusters.labels)
+        if features is not None and not is_same:
+            raise InputError(f"{features} has {opened.n_samples:,} rows, but {path} {len(clusters.labels):,}")
+        yield opened if is_same else None
