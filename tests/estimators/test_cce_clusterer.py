@@ -32,7 +32,7 @@ pd = pytest.importorskip("pandas")
 # Where a warning is what is tested, it is asked for; elsewhere `problems_` says more clearly what is expected.
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
-DIGITS = Path(__file__).parents[2] / "sample_data" / "digits.h5"
+SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 CLASSES = np.arange(300) % 3
 
 
@@ -51,16 +51,20 @@ def accuracy(labels: Any) -> float:
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    with open_features(DIGITS) as file:
+    with open_features(SAMPLE_DATA / "digits.h5") as file:
         return file.array(), file.labels
 
 
 class TestQuality:
-    @pytest.mark.parametrize("seed", [0, 2, 3])
-    def test_digits(self, digits: Any, seed: int) -> None:
-        model = clusterer(10, random_state=seed, n_jobs=None).fit(digits[0])
-        assert clustering_accuracy(digits[1], model.labels_) > 0.94
-        assert model.problems_ == []
+    # K-means reaches 0.79 and 0.72.
+    @pytest.mark.parametrize(("name", "least", "on_average"), [("digits", 0.9, 0.93), ("fashion-resnet50", 0.7, 0.725)])
+    def test_sample_data(self, name: str, least: float, on_average: float) -> None:
+        with open_features(SAMPLE_DATA / f"{name}.h5") as file:
+            X, classes = file.array(), file.labels
+        models = [clusterer(10, random_state=seed, n_jobs=None).fit(X) for seed in range(4)]
+        scores = [clustering_accuracy(classes, model.labels_) for model in models]
+        assert min(scores) > least
+        assert np.mean(scores) > on_average
 
     @pytest.mark.parametrize(("load", "least"), [(load_wine, 0.95), (load_breast_cancer, 0.89)])
     def test_tables_in_mixed_units(self, load: Any, least: float) -> None:
