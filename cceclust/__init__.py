@@ -9,11 +9,11 @@ from cceclust.version import __version__
 
 if TYPE_CHECKING:
     from cceclust.estimators import CCEClassifier, CCEClusterer
+    from cceclust.fit.modularity import neighbor_modularity
+    from cceclust.fit.neighbors import nearest_neighbors
     from cceclust.objective import collision_cross_entropy
     from cceclust.pseudo_labels import estimate_pseudo_labels
     from cceclust.scoring import clustering_accuracy, match_clusters, score_clusters
-    from cceclust.fit.modularity import neighbor_modularity
-    from cceclust.fit.neighbors import nearest_neighbors
 
 # Public names and the modules that hold them. They are imported when first used, so that `import cceclust` and
 # `cceclust --help` need not wait for numba, scikit-learn or torch.

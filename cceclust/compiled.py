@@ -24,11 +24,6 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
     A compiled function that is called by another must be compiled with ``inline="always"``: otherwise there are two
     copies of it, and which one runs depends on whether the caller comes from the cache.
-
-    Parameters
-    ----------
-    **options
-        Passed on to :func:`numba.njit`.
     """
     options.setdefault("nogil", True)
     options.setdefault("cache", CACHE_ON_DISK)

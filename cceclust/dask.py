@@ -17,7 +17,7 @@ try:
     import dask.array as da
     from dask.delayed import delayed
 except ImportError as error:
-    raise MissingExtraError('cceclust.dask needs Dask; install it with: pip install "cceclust[dask]"') from error
+    raise MissingExtraError.of("cceclust.dask", "Dask", "dask") from error
 
 __all__ = ["DaskSource", "as_dask_array", "lazy_results"]
 

@@ -8,7 +8,6 @@
     │   ├── FileContentError             … because of what is in it
     │   └── TargetExistsError            … because it is there already
     ├── MissingExtraError (ImportError)  an optional package that is not installed
-    ├── ClusterError (RuntimeError)      workers on other machines that fail or cannot be reached
     └── RankError (RuntimeError)         another process of the same command that has ended
 
 The command line prints each of them as one line and exits with 1, so a message says what was expected,
@@ -21,7 +20,6 @@ from typing import Self
 
 __all__ = [
     "CceclustError",
-    "ClusterError",
     "ClusteringWarning",
     "FileContentError",
     "FileError",
@@ -65,10 +63,6 @@ class MissingExtraError(CceclustError, ImportError):
         reading images needs Pillow; in a clone of cceclust: pip install -c constraints.txt ".[torch]"
         """
         return cls(f'{what} needs {package}; in a clone of cceclust: pip install -c constraints.txt ".[{extra}]"')
-
-
-class ClusterError(CceclustError, RuntimeError):
-    """Workers on other machines that fail or cannot be reached."""
 
 
 class RankError(CceclustError, RuntimeError):

@@ -27,25 +27,6 @@ __all__ = [
 FloatArray = npt.NDArray[np.floating[Any]]
 
 
-def collision_entropy(p: npt.ArrayLike) -> FloatArray:
-    """Return H₂(p) = −ln Σ_k p_k², Rényi's entropy of order 2 (equation 6).
-
-    Parameters
-    ----------
-    p : array (..., n_clusters)
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> float(collision_entropy([0.5, 0.5]).round(4))
-    0.6931
-    """
-    return collision_cross_entropy(p, p)
-
-
 def collision_cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
     """Return H₂(p, q) = −ln Σ_k p_k q_k (equation 9).
 
@@ -54,6 +35,7 @@ def collision_cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
     Parameters
     ----------
     p, q : array (..., n_clusters)
+        Distributions.
 
     Returns
     -------
@@ -61,87 +43,35 @@ def collision_cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
+    >>> from cceclust import collision_cross_entropy
     >>> collision_cross_entropy([[1.0, 0.0], [0.5, 0.5]], [[0.25, 0.75], [0.25, 0.75]]).round(4)
     array([1.3863, 0.6931])
     """
     return _negative_log(np.sum(np.multiply(p, q), axis=-1))
 
 
+def collision_entropy(p: npt.ArrayLike) -> FloatArray:
+    """Return H₂(p) = −ln Σ_k p_k², Rényi's entropy of order 2 (equation 6)."""
+    return collision_cross_entropy(p, p)
+
+
 def collision_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
-    """Return −ln cos(p, q), which is H₂(p, q) − ½(H₂(p) + H₂(q)): at least 0, and 0 where p = q (section 3).
-
-    Parameters
-    ----------
-    p, q : array (..., n_clusters)
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> p, q = [0.8, 0.2], [0.5, 0.5]
-    >>> entropies = (collision_entropy(p) + collision_entropy(q)) / 2
-    >>> bool(np.isclose(collision_divergence(p, q) + entropies, collision_cross_entropy(p, q)))
-    True
-    """
-    return _negative_log(np.sum(_unit(p) * _unit(q), axis=-1))
+    """Return −ln cos(p, q), which is H₂(p, q) − ½(H₂(p) + H₂(q)): at least 0, and 0 where p = q (section 3)."""
+    return collision_cross_entropy(_unit(p), _unit(q))
 
 
 def entropy(p: npt.ArrayLike) -> FloatArray:
-    """Return Shannon's H(p) = −Σ_k p_k ln p_k.
-
-    Parameters
-    ----------
-    p : array (..., n_clusters)
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> float(entropy([0.5, 0.5, 0.0]).round(4))
-    0.6931
-    """
+    """Return Shannon's H(p) = −Σ_k p_k ln p_k."""
     return cross_entropy(p, p)
 
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
-    """Return Shannon's H(p, q) = −Σ_k p_k ln q_k (equation 8).
-
-    Parameters
-    ----------
-    p, q : array (..., n_clusters)
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> float(cross_entropy([1.0, 0.0], [0.25, 0.75]).round(4))
-    1.3863
-    """
+    """Return Shannon's H(p, q) = −Σ_k p_k ln q_k (equation 8)."""
     return np.asarray(np.sum(_times(p, _negative_log(q)), axis=-1))
 
 
 def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
-    """Return KL(p ‖ q) = Σ_k p_k ln(p_k / q_k) (equation 7).
-
-    Parameters
-    ----------
-    p, q : array (..., n_clusters)
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
-    >>> float(kl_divergence([1.0, 0.0], [0.5, 0.5]).round(4))
-    0.6931
-    """
+    """Return KL(p ‖ q) = Σ_k p_k ln(p_k / q_k) (equation 7)."""
     return cross_entropy(p, q) - entropy(p)
 
 
@@ -153,27 +83,10 @@ def loss_cce(
     prior: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    """Return L_CCE = mean of H₂(y, σ) + λ KL(ȳ ‖ u) (equation 10).
-
-    Parameters
-    ----------
-    probabilities, pseudo_labels : array (n_samples, n_clusters)
-        σ and y.
-    fairness : float
-        λ.
-    prior : array (n_clusters,), optional
-        u; uniform by default.
-    sample_weight : array (n_samples,), optional
-        Weights of both means; equal by default.
-
-    Examples
-    --------
-    >>> loss_cce([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
-    0.1054
-    """
+    """Return L_CCE = mean of H₂(y, σ) + λ KL(ȳ ‖ u) (equation 10)."""
+    mean, u = _mean_and_prior(pseudo_labels, prior, sample_weight)
     fit = collision_cross_entropy(pseudo_labels, probabilities)
-    mean = _mean(pseudo_labels, sample_weight)
-    return _total(fit, kl_divergence(mean, _prior(prior, mean)), fairness, sample_weight)
+    return _total(fit, kl_divergence(mean, u), fairness, sample_weight)
 
 
 def loss_cce_plus(
@@ -184,21 +97,10 @@ def loss_cce_plus(
     prior: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    """Return L_CCE+ = mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11), the loss that EM minimises.
-
-    Parameters
-    ----------
-    probabilities, pseudo_labels, fairness, prior, sample_weight
-        As for :func:`loss_cce`.
-
-    Examples
-    --------
-    >>> loss_cce_plus([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
-    0.1054
-    """
+    """Return L_CCE+ = mean of H₂(y, σ) + λ KL(u ‖ ȳ) (equation 11), the loss that EM minimises."""
+    mean, u = _mean_and_prior(pseudo_labels, prior, sample_weight)
     fit = collision_cross_entropy(pseudo_labels, probabilities)
-    mean = _mean(pseudo_labels, sample_weight)
-    return _total(fit, kl_divergence(_prior(prior, mean), mean), fairness, sample_weight)
+    return _total(fit, kl_divergence(u, mean), fairness, sample_weight)
 
 
 def loss_ce_kl(
@@ -209,41 +111,13 @@ def loss_ce_kl(
     prior: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    """Return mean of H(y, σ) + λ KL(ȳ ‖ u) (equation 5), with Shannon's cross-entropy.
-
-    Parameters
-    ----------
-    probabilities, pseudo_labels, fairness, prior, sample_weight
-        As for :func:`loss_cce`.
-
-    Examples
-    --------
-    >>> loss_ce_kl([[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]], fairness=1.0).__round__(4)
-    0.1054
-    """
-    fit = cross_entropy(pseudo_labels, probabilities)
-    mean = _mean(pseudo_labels, sample_weight)
-    return _total(fit, kl_divergence(mean, _prior(prior, mean)), fairness, sample_weight)
+    """Return mean of H(y, σ) + λ KL(ȳ ‖ u) (equation 5), with Shannon's cross-entropy."""
+    mean, u = _mean_and_prior(pseudo_labels, prior, sample_weight)
+    return _total(cross_entropy(pseudo_labels, probabilities), kl_divergence(mean, u), fairness, sample_weight)
 
 
 def gradient_by_logits(probabilities: npt.ArrayLike, pseudo_labels: npt.ArrayLike) -> FloatArray:
-    """Return ∂H₂(y, σ)/∂logits = σ − q with q ∝ y·σ.
-
-    Where y and σ share no class, q does not exist, and the gradient is defined as 0.
-
-    Parameters
-    ----------
-    probabilities, pseudo_labels : array (..., n_clusters)
-
-    Returns
-    -------
-    array (..., n_clusters)
-
-    Examples
-    --------
-    >>> gradient_by_logits([0.9, 0.1], [0.5, 0.5])
-    array([0., 0.])
-    """
+    """Return ∂H₂(y, σ)/∂logits = σ − q with q ∝ y·σ; 0 where y and σ share no class, so that there is no q."""
     sigma = np.asarray(probabilities)
     product = np.multiply(pseudo_labels, sigma)
     collision = product.sum(axis=-1, keepdims=True)
@@ -262,18 +136,16 @@ def _times(p: npt.ArrayLike, cost: FloatArray) -> FloatArray:
 
 
 def _unit(p: npt.ArrayLike) -> FloatArray:
-    array = np.asarray(p)
-    return np.asarray(array / np.linalg.norm(array, axis=-1, keepdims=True))
+    return np.asarray(np.asarray(p) / np.linalg.norm(p, axis=-1, keepdims=True))
 
 
-def _prior(prior: npt.ArrayLike | None, mean: FloatArray) -> FloatArray:
-    return np.full(mean.shape, 1 / mean.shape[-1]) if prior is None else np.asarray(prior)
-
-
-def _mean(values: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> FloatArray:
-    return np.asarray(
-        np.average(np.asarray(values), axis=0, weights=None if sample_weight is None else np.asarray(sample_weight))
-    )
+def _mean_and_prior(
+    pseudo_labels: npt.ArrayLike, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """ȳ, and u, which is uniform by default."""
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    mean = np.asarray(np.average(np.asarray(pseudo_labels), axis=0, weights=weights))
+    return mean, np.full(mean.shape, 1 / mean.size) if prior is None else np.asarray(prior)
 
 
 def _total(fit: FloatArray, divergence: FloatArray, fairness: float, sample_weight: npt.ArrayLike | None) -> float:

@@ -22,21 +22,9 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @contextmanager
 def showing_progress(*, console: Console | None = None, hidden: bool = False, unit: str = "") -> Iterator[Progress]:
-    """Show the progress of tasks: a bar with the remaining time, or lines if stderr is not a terminal.
+    """Show the progress of tasks, counted in some unit, on stderr or another console.
 
-    Parameters
-    ----------
-    console : Console, optional
-        Where to show it; by default stderr.
-    hidden : bool
-        Show nothing.
-    unit : str
-        What is counted.
-
-    Yields
-    ------
-    rich.progress.Progress
-        Its tasks have a field ``detail``, a text that is shown beside the numbers.
+    Tasks have a field ``detail``, a text that is shown beside the numbers.
     """
     from rich import progress
     from rich.console import Console
@@ -44,20 +32,18 @@ def showing_progress(*, console: Console | None = None, hidden: bool = False, un
     class PacedLines(progress.Progress):
         """Prints a line if there was none for some time."""
 
-        def __init__(self, **settings: Any) -> None:
-            super().__init__(disable=True, **settings)
-            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+        next_line = time.monotonic() + SECONDS_BETWEEN_LINES
 
         def update(self, task_id: TaskID, **changes: Any) -> None:
             super().update(task_id, **changes)
-            if time.monotonic() >= self._next_line:
-                self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            if time.monotonic() >= self.next_line:
+                self.next_line = time.monotonic() + SECONDS_BETWEEN_LINES
                 task = next(task for task in self.tasks if task.id == task_id)
                 self.console.print(line_of(task, unit), markup=False, soft_wrap=True)
 
     console = console or Console(file=sys.stderr)
     if not hidden and not console.is_terminal:
-        yield PacedLines(console=console)
+        yield PacedLines(console=console, disable=True)
         return
     columns = [
         progress.TextColumn("{task.description}"),

@@ -16,26 +16,12 @@ FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def printable(text: str) -> str:
-    """Replace what could steer a terminal or a browser instead of being shown.
-
-    Examples
-    --------
-    >>> from cceclust.text import printable
-    >>> printable("cat\x1b[2J")
-    'cat\ufffd[2J'
-    """
+    """Replace what could steer a terminal or a browser instead of being shown."""
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def as_cell(value: Any) -> Any:
-    """Return what to write into a table: text that a spreadsheet would take for a formula gets an apostrophe before.
-
-    Examples
-    --------
-    >>> from cceclust.text import as_cell, from_cell
-    >>> as_cell("=1+1"), as_cell("cat"), as_cell(-1), from_cell(as_cell("=1+1"))
-    ("'=1+1", 'cat', -1, '=1+1')
-    """
+    """Return what to write into a table: text that a spreadsheet would take for a formula gets an apostrophe before."""
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
 
@@ -45,14 +31,7 @@ def from_cell(text: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Shorten absolute paths to the names of their files, also inside lists and mappings.
-
-    Examples
-    --------
-    >>> from cceclust.text import without_folders
-    >>> without_folders({"features": "/home/ann/secret project/digits.h5", "backbone": "resnet50"})
-    {'features': 'digits.h5', 'backbone': 'resnet50'}
-    """
+    """Shorten absolute paths to the names of their files, also inside lists and mappings."""
     if isinstance(value, Mapping):
         return {name: without_folders(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -42,18 +41,3 @@ def small_features(tmp_path: Path) -> Path:
         attributes={"backbone": "none"},
     )
     return path
-
-
-@pytest.fixture
-def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list to which every search of a clusterer for neighbours adds how many it wants."""
-    from cceclust import nearest_neighbors
-
-    wanted: list[int] = []
-
-    def search(matrix: Any, n_neighbors: int, **options: Any) -> Any:
-        wanted.append(n_neighbors)
-        return nearest_neighbors(matrix, n_neighbors, **options)
-
-    monkeypatch.setattr("cceclust.training.candidates.nearest_neighbors", search)
-    return wanted

@@ -44,7 +44,7 @@ def test_a_fit_equals_that_of_the_array_in_memory(
     np.testing.assert_allclose(found.coef_, clusterer.coef_, rtol=1e-4, atol=1e-5)
 
 
-def test_a_fit_on_a_cluster_of_processes_is_as_good(blobs: NDArray[np.float32]) -> None:
+def test_a_fit_on_a_cluster_of_processes_is_as_good(clusterer: CCEClusterer, blobs: NDArray[np.float32]) -> None:
     from distributed import Client, LocalCluster
 
     with (
@@ -53,6 +53,7 @@ def test_a_fit_on_a_cluster_of_processes_is_as_good(blobs: NDArray[np.float32]) 
     ):
         lazy = da.from_array(blobs, chunks=(300, 6))
         model = CCEClusterer(4, random_state=0).fit(lazy)
+        np.testing.assert_array_equal(model.labels_, clusterer.labels_)
         assert clustering_accuracy(groups_of(blobs), model.predict(lazy).compute()) == 1.0
 
 
@@ -83,6 +84,10 @@ def test_predictions_are_not_computed_before_they_are_asked_for(
     assert not seen
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     np.testing.assert_allclose(found.compute(scheduler="sync"), expected, atol=1e-4)
+
+
+def test_scores_are_those_of_the_array(clusterer: CCEClusterer, blobs: NDArray[np.float32]) -> None:
+    assert clusterer.score(da.from_array(blobs, chunks=(200, 6))) == clusterer.score(blobs)
 
 
 def test_partitions_may_be_empty_and_of_unknown_length(clusterer: CCEClusterer, blobs: NDArray[np.float32]) -> None:
@@ -135,4 +140,4 @@ def test_what_is_no_matrix_of_numbers_is_named(make: Any, message: str) -> None:
 def test_without_dask_one_line_says_what_to_install() -> None:
     code = "import sys; sys.modules['dask'] = None; import cceclust.dask"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "cceclust[dask]"' in run.stderr.strip().splitlines()[-1]
+    assert "cceclust.dask needs Dask; in a clone of cceclust: pip install" in run.stderr.strip().splitlines()[-1]

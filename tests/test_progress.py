@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from cceclust import progress
-from cceclust.progress import show_phases, showing_progress
 from cceclust.fit.progress import Progress
+from cceclust.progress import show_phases, showing_progress
 
 
 def work(**settings: object) -> str:

@@ -48,14 +48,14 @@ def test_fitted_numbers_are_finite(driver) -> None:  # type: ignore[no-untyped-d
 @pytest.mark.filterwarnings("ignore")
 def test_killed_predictions_leave_nothing(driver, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     kill = driver("kill")
-    monkeypatch.setattr(kill, "NAMES", ["predict", "neighbors"])
+    monkeypatch.setattr(kill, "NAMES", ["predict"])
     assert set(outcomes(driver, "kill", 5, hang=120)) <= {"ok", "ok: ended before the kill"}
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_full_disks_are_one_line(driver, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     disk = driver("disk")
-    monkeypatch.setattr(disk, "NAMES", ["predict", "neighbors"])
+    monkeypatch.setattr(disk, "NAMES", ["predict"])
     assert outcomes(driver, "disk", 5, hang=120) == {"ok": 5}
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from cceclust import clustering_accuracy, match_clusters, score_clusters, scoring
+from cceclust import clustering_accuracy, match_clusters, score_clusters
 from cceclust.errors import InputError
-from cceclust.scoring import matched_cells, score_without_labels, worst_confusions
+from cceclust.labels import label_accuracy, name_extra_clusters
+from cceclust.scoring import score_without_labels, worst_confusions
 
 labelled_rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
@@ -105,7 +105,7 @@ def test_rows_without_a_cluster_are_counted_apart():
     ("truth", "found", "message"),
     [
         ([0, 1], [0, 1, 2], "2 true labels for 3 clustered rows"),
-        ([-1, -1], [0, 1], "no row has both"),
+        ([-1, -1], [0, 1], "no row of 2 has both"),
         ([0.5, 1.0], [0, 1], "such as 0.5"),
         ([[0, 1], [1, 0]], [0, 1], r"shape \(2, 2\)"),
         ([1j, 2j], [0, 1], "type complex128"),
@@ -118,7 +118,7 @@ def test_what_cannot_be_scored_is_named(truth, found, message):
 
 def test_too_many_distinct_labels_are_refused_before_they_fill_the_memory():
     rows = np.arange(20_000)
-    with pytest.raises(InputError, match="are these labels"):
+    with pytest.raises(InputError, match="are these row numbers"):
         clustering_accuracy(rows, rows)
 
 
@@ -156,58 +156,30 @@ def test_silhouette_is_high_for_separate_groups_and_absent_where_undefined():
     assert score_without_labels(np.zeros(10, int), sample=rows, sample_features=points).silhouette is None
 
 
-def test_unknown_figures_are_none_not_nan():
-    scores = score_without_labels([0, 1], loss=float("nan"), modularity=float("nan"), restart_agreement=float("nan"))
-    assert (scores.loss, scores.modularity) == (None, None)
-    assert (scores.restart_agreement, scores.mean_confidence) == (None, None)
+def test_known_figures_are_kept_and_unknown_ones_are_none():
+    scores = score_without_labels([0, 1], modularity=0.3)
+    assert (scores.modularity, scores.mean_confidence, scores.silhouette) == (0.3, None, None)
+    assert score_without_labels([0, 1], probabilities=np.array([[0.9, 0.1], [0.3, 0.7]])).mean_confidence == 0.8
 
 
-def test_known_figures_are_kept():
-    scores = score_without_labels([0, 1], loss=0.4, modularity=0.3)
-    assert (scores.loss, scores.modularity) == (0.4, 0.3)
-
-
-def test_probabilities_of_other_rows_are_refused():
-    with pytest.raises(InputError, match=r"probabilities have shape \(3, 2\)"):
-        score_without_labels([0, 1], probabilities=np.full((3, 2), 0.5))
-
-
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 100), st.integers(0, 2**32 - 1))
-def test_matching_is_as_good_as_that_of_scipy(n_classes, n_clusters, highest, seed):
-    counts = np.random.default_rng(seed).integers(0, highest + 1, (n_classes, n_clusters))
-    rows, columns = matched_cells(counts)
-    assert len(set(columns.tolist())) == len(rows) == min(counts.shape)
-    assert rows.tolist() == sorted(set(rows.tolist()))
-    assert counts[rows, columns].sum() == counts[linear_sum_assignment(counts, maximize=True)].sum()
-
-
-def test_many_clusters_are_matched_by_scipy(monkeypatch):
-    counts = np.random.default_rng(0).integers(0, 100, (20, 30))
-    best = counts[matched_cells(counts)].sum()
-    monkeypatch.setattr(scoring, "MOST_MATCHED_HERE", 10)
-    monkeypatch.setattr(scoring, "cheapest_columns", None)
-    assert counts[matched_cells(counts)].sum() == best
-
-
-def test_silhouette_is_that_of_scikit_learn(monkeypatch):
-    # Several blocks, points far from the origin, and a row that is alone in its cluster.
-    monkeypatch.setattr(scoring, "SILHOUETTE_BLOCK", 30)
+@pytest.mark.parametrize(("size", "offset"), [(1.0, 1000.0), (2e37, 0.0), (1e-37, 0.0)])
+def test_silhouette_is_that_of_scikit_learn_whatever_the_size_of_numbers(size, offset):
     generator = np.random.default_rng(0)
-    points, labels = (generator.normal(size=(100, 3)) + 1000).astype(np.float32), generator.integers(0, 4, 100)
+    points, labels = generator.normal(size=(100, 3)), generator.integers(0, 4, 100)
     points[labels == 1] += 5
-    labels[0] = 9
-    found = score_without_labels(labels, sample=np.arange(100), sample_features=points).silhouette
-    assert found == pytest.approx(silhouette_score(points.astype(np.float64), labels), abs=1e-5)
+    # A row that is alone in its cluster, one without a cluster and one that is not finite.
+    labels[:2] = 9, -1
+    given = (points * size + offset).astype(np.float32)
+    given[2, 0] = np.nan
+    found = score_without_labels(labels, sample=np.arange(100), sample_features=given).silhouette
+    assert found == pytest.approx(silhouette_score(np.delete(points, [1, 2], 0), np.delete(labels, [1, 2])), abs=1e-4)
 
 
-def test_silhouette_does_not_depend_on_the_size_of_numbers():
-    generator = np.random.default_rng(0)
-    points, labels = generator.normal(size=(60, 3)), np.repeat([0, 1], 30)
-    points[labels == 1] += 2
-    found = [
-        score_without_labels(
-            labels, sample=np.arange(60), sample_features=(points * size).astype(np.float32)
-        ).silhouette
-        for size in (1.0, 5e37, 1e-37)
-    ]
-    assert found == pytest.approx([found[0]] * 3, abs=1e-4)
+def test_names_and_missing_marks_are_compared_as_they_are_read():
+    assert label_accuracy(["cat", "dog", ""], ["cat", "cat", "dog"]) == 0.5
+    assert label_accuracy([3, 4, -1], np.array(["3", "5", "6"])) == 0.5
+
+
+def test_extra_clusters_get_the_next_names():
+    assert name_extra_clusters(np.array([0, 1, 4]), 2).tolist() == [5, 6]
+    assert name_extra_clusters(np.array(["cat", "dog"]), 1).tolist() == ["extra 1"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from cceclust import estimate_pseudo_labels
 from cceclust.errors import InputError
 from cceclust.pseudo_labels import EMSolver
-from cceclust.validation import as_prior
+from cceclust.validation import as_prior, thread_count
 
 GOOD = np.full((4, 2), 0.5)
 
@@ -87,3 +91,25 @@ def test_a_long_prior_is_shown_in_part():
         InputError, match=r"sums to 300, .* it is \[0.0033, 0.0033, 0.0033, ..., 0.0033, 0.0033, 0.0033\]$"
     ):
         as_prior(np.ones(300))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only some systems bind a process to cores")
+def test_no_more_threads_than_this_process_may_use():
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from cceclust.validation import thread_count; print(thread_count(None), thread_count(-1))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "1"]
+
+
+def test_no_more_threads_than_the_container_has(monkeypatch):
+    # joblib reads the limits of control groups.
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    assert [thread_count(n_jobs) for n_jobs in (None, -1, -2, -9, 5)] == [3, 3, 2, 1, 5]
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
+def test_impossible_numbers_of_threads_are_named(n_jobs):
+    with pytest.raises(InputError, match=f"n_jobs={n_jobs!r}; expected a positive whole number, or -1 for all cores"):
+        thread_count(n_jobs)

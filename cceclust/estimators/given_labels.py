@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from cceclust.errors import InputError
-from cceclust.scoring import as_labels, is_missing, name_extra_clusters
+from cceclust.labels import as_labels, is_missing, name_extra_clusters
 from cceclust.validation import check_non_negative
 
 __all__ = ["GivenLabels", "read_labels"]
@@ -47,19 +47,9 @@ class GivenLabels:
         """Whether every row has a label."""
         return len(self.rows) == self.n_rows
 
-    def with_weight(self, sample_weight: NDArray[Any]) -> GivenLabels:
-        """Return the labels of the rows with a positive weight; there may be none."""
-        return self._where(sample_weight[self.rows] > 0)
-
     def with_weight_in_every_class(self, sample_weight: NDArray[Any]) -> GivenLabels:
-        """Return the labels of the rows with a positive weight.
-
-        Raises
-        ------
-        InputError
-            If that leaves no label, or a class without a row.
-        """
-        kept = self.with_weight(sample_weight)
+        """Return the labels of the rows with a positive weight, which must leave some of every class."""
+        kept = self._where(sample_weight[self.rows] > 0)
         if len(kept.rows) == 0:
             raise InputError("no row has a label; use CCEClusterer to cluster without labels")
         empty = np.flatnonzero(kept.targets.sum(axis=0) == 0)
@@ -72,10 +62,7 @@ class GivenLabels:
         return kept
 
     def with_noise(self, label_noise: float | ArrayLike) -> GivenLabels:
-        """Return the distributions over true classes that noisy labels stand for.
-
-        A label l becomes the row Q_l of the transition matrix Q, scaled to a distribution.
-        """
+        """Return what noisy labels stand for: label l becomes row Q_l of the transition matrix, made a distribution."""
         matrix = transition_matrix(label_noise, len(self.classes))
         targets = self.targets @ matrix
         sums = targets.sum(axis=1, keepdims=True)
@@ -105,59 +92,48 @@ class GivenLabels:
         return replace(self, rows=self.rows[mask], targets=self.targets[mask])
 
 
-def read_labels(y: Any, *, classes: ArrayLike | None = None, one_class_is_enough: bool = False) -> GivenLabels:
+def read_labels(y: Any, *, one_class_is_enough: bool = False) -> GivenLabels:
     """Return given labels as distributions.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, n_classes)
         Hard labels, where −1, "", "-1", None and NaN mean unknown; or distributions, where a row of NaN means unknown.
-    classes : array-like of shape (n_classes,), optional
-        All classes; by default the sorted classes in y, or the numbers of its columns.
     one_class_is_enough : bool
         If False, labels −1 and 1 are two classes, since a single class is nothing to classify.
     """
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
-        return read_soft_labels(values, classes)
-    return read_hard_labels(column_or_1d(values, warn=True), classes, one_class_is_enough=one_class_is_enough)
+        return read_soft_labels(values)
+    return read_hard_labels(column_or_1d(values, warn=True), one_class_is_enough)
 
 
-def read_hard_labels(y: NDArray[Any], classes: ArrayLike | None, *, one_class_is_enough: bool) -> GivenLabels:
+def read_hard_labels(y: NDArray[Any], one_class_is_enough: bool) -> GivenLabels:
     """Return one-hot distributions for the labels that are known."""
     if y.dtype.kind == "f":
         check_classification_targets(np.append(y[np.isfinite(y)], -1))
     labels = as_labels(y, "labels")
-    unknown = is_missing(labels)
-    if classes is None and not one_class_is_enough and np.array_equal(np.unique(labels), [-1, 1]):
-        classes = [-1, 1]
-    if classes is not None:
-        unknown &= ~np.isin(labels, classes)
-    rows = np.flatnonzero(~unknown)
-    names = np.unique(labels[rows]) if classes is None else as_labels(np.unique(classes), "classes")
-    foreign = labels[rows][~np.isin(labels[rows], names)]
-    if len(foreign):
-        raise InputError(f"labels contain {foreign[0]}, which is none of the {len(names)} classes")
-    targets = np.eye(len(names))[np.searchsorted(names, labels[rows])]
-    return GivenLabels(names, rows, targets, len(labels))
+    is_known = ~is_missing(labels)
+    if not one_class_is_enough and np.array_equal(np.unique(labels), [-1, 1]):
+        is_known[:] = True
+    rows = np.flatnonzero(is_known)
+    names, codes = np.unique(labels[rows], return_inverse=True)
+    return GivenLabels(names, rows, np.eye(len(names))[codes], len(labels))
 
 
-def read_soft_labels(y: NDArray[Any], classes: ArrayLike | None) -> GivenLabels:
+def read_soft_labels(y: NDArray[Any]) -> GivenLabels:
     """Return the known distributions, after a check of each."""
     try:
         values = y.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"soft labels are of type {y.dtype}; expected numbers that sum to 1 in each row") from None
-    names = np.arange(values.shape[1]) if classes is None else np.asarray(classes)
-    if len(names) != values.shape[1]:
-        raise InputError(f"soft labels have {values.shape[1]} columns for {len(names)} classes; expected one a class")
     rows = np.flatnonzero(~np.isnan(values).all(axis=1))
     targets = values[rows]
     sums = targets.sum(axis=1)
     refuse_row(rows, ~(np.isfinite(sums) & (targets >= 0).all(axis=1)), "holds NaN, infinite or negative values")
     off = np.abs(sums - 1) > SUM_TOLERANCE
     refuse_row(rows, off, f"sums to {sums[off][0]:.6g}" if off.any() else "")
-    return GivenLabels(names, rows, targets / sums[:, None], len(values))
+    return GivenLabels(np.arange(values.shape[1]), rows, targets / sums[:, None], len(values))
 
 
 def refuse_row(rows: NDArray[np.intp], is_bad: NDArray[np.bool_], problem: str) -> None:

@@ -133,7 +133,10 @@ class SoftmaxEstimator(BaseEstimator):
         if isinstance(X, Source):
             if not reset and X.shape[1] != self.n_features_in_:
                 raise InputError(f"rows have {X.shape[1]} features; expected {self.n_features_in_}")
-            self.n_features_in_ = X.shape[1]
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                # Names of an older fit are not those of these columns.
+                self.__dict__.pop("feature_names_in_", None)
             return X
         if is_dask(X):
             from cceclust.dask import DaskSource

@@ -57,6 +57,8 @@ class Levels:
     @property
     def range(self) -> tuple[int, int]:
         """The smallest and the largest number that is about as reproducible as the best."""
+        if not len(self.counts):
+            return self.chosen, self.chosen
         good = self.counts[self.excess >= ABOUT_AS_GOOD * self.excess.max()]
         return int(min(good.min(), self.chosen)), int(max(good.max(), self.chosen))
 

@@ -35,6 +35,8 @@ LEAST_DIRECTIONS_FOR_COSINE = 32
 # Heads are made and judged on so many points, and the chosen one goes on with the whole sample; levels are compared on
 # so many.
 MOST_POINTS, POINTS_FOR_LEVELS = 20_000, 3000
+# Of fewer, halves are too small to repeat anything.
+LEAST_POINTS_FOR_LEVELS = 10
 # λ: hardly a pull where clusters have the sizes of their start, a strong one where sizes are given.
 FAIRNESS, FAIRNESS_OF_GIVEN_PRIOR, FAIRNESS_WITH_LABELS = 1.0, 100.0, 10.0
 
@@ -194,6 +196,11 @@ def cluster(
     else:
         on_progress(Progress("Comparing numbers of clusters"))
         part = some_points(sample, POINTS_FOR_LEVELS, settings.seed)
+        if len(part.points) < LEAST_POINTS_FOR_LEVELS:
+            raise InputError(
+                f"n_samples={len(part.points)} are too few to choose a number of clusters from; expected at least "
+                f"{LEAST_POINTS_FOR_LEVELS}, or a number"
+            )
         levels, labels = find_levels(
             part.points,
             part.weights,
@@ -260,8 +267,9 @@ def classify(
     on_progress: OnProgress,
 ) -> Clustering:
     """Make a head from the labels of some rows, and perhaps from pseudo-labels of all."""
-    which = np.searchsorted(sample.which, given.rows)
-    here = replace(given, rows=which)
+    # Of very many labelled rows, some are not in the sample.
+    kept = np.isin(given.rows, sample.which)
+    here = replace(given, rows=np.searchsorted(sample.which, given.rows[kept]), targets=given.targets[kept])
     n_clusters = given.targets.shape[1]
     trainer = HeadTrainer(
         basis.features(sample.points),

@@ -471,12 +471,8 @@ def _demand(prior: Doubles, fairness: float, target: float, attempt: int, worksp
         rest[i] /= shares[i]
         pull[i] /= spread[i]
     for k in range(n_clusters):
-        probability, inverse, part_of_step, y = (
-            workspace.sigma[k],
-            workspace.inverse_slack[k],
-            change[k],
-            workspace.labels[k],
-        )
+        probability, y, inverse = workspace.sigma[k], workspace.labels[k], workspace.inverse_slack[k]
+        part_of_step = change[k]
         for i in range(n_points):
             share = y[i] * inverse[i]
             terms[i] = weight[i] * (part_of_step[i] + share * ((probability[i] - centre[i]) * pull[i] - rest[i]))

@@ -171,13 +171,7 @@ def _evaluate(
 
 
 @part
-def _step(
-    sigma: FloatArray,
-    labels: FloatArray,
-    step_size: float,
-    per_point: FloatArray,
-    push: FloatArray,
-) -> None:
+def _step(sigma: FloatArray, labels: FloatArray, step_size: float, per_point: FloatArray, push: FloatArray) -> None:
     """One gradient step and its projection onto the simplex."""
     n_clusters, n_points = sigma.shape
     smallest = sigma.dtype.type(np.finfo(sigma.dtype).tiny ** 0.5)

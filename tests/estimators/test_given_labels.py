@@ -36,7 +36,6 @@ def test_minus_one_beside_one_is_a_class_unless_one_class_is_enough():
     assert read_labels([-1, 1, 1]).classes.tolist() == [-1, 1]
     assert read_labels([-1, 1, 1], one_class_is_enough=True).rows.tolist() == [1, 2]
     assert read_labels([-1, 1, 2]).rows.tolist() == [1, 2]
-    assert read_labels([-1, -1], classes=[-1, 1]).rows.tolist() == [0, 1]
 
 
 def test_soft_labels_are_kept_and_rows_of_nan_are_unknown():
@@ -58,11 +57,6 @@ def test_soft_labels_are_kept_and_rows_of_nan_are_unknown():
 def test_soft_rows_that_are_no_distributions_are_refused(y, message):
     with pytest.raises(InputError, match=message):
         read_labels(y)
-
-
-def test_a_label_outside_the_classes_is_refused():
-    with pytest.raises(InputError, match="labels contain 7, which is none of the 2 classes"):
-        read_labels([0, 7], classes=[0, 1])
 
 
 def test_a_class_without_a_row_is_refused():

@@ -1,0 +1,145 @@
+"""Partitions of a graph: of high modularity, with the wanted number of parts, the same every time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from cceclust.fit.graph import (
+    components_of,
+    graph_of_parts,
+    grown_parts,
+    improved_labels,
+    partition_graph,
+    partition_unevenly,
+    symmetric_graph,
+)
+from cceclust.fit.modularity import neighbor_modularity
+
+PARTITIONS = (partition_graph, partition_unevenly)
+
+
+def groups(sizes, n_neighbors=5, seed=0):
+    """Return neighbours that are mostly of the same group, and the groups."""
+    generator = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.append(0, np.cumsum(sizes))
+    neighbors = np.array([generator.integers(starts[k], starts[k + 1], n_neighbors) for k in labels])
+    stray = generator.random(neighbors.shape) < 0.1
+    return np.where(stray, generator.integers(0, len(labels), neighbors.shape), neighbors), labels
+
+
+def rings(sizes):
+    """Return neighbours in rings without a link between them, and the rings."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    rows = [start + (np.arange(n)[:, None] + np.arange(1, 11)) % n for start, n in zip(starts, sizes, strict=True)]
+    return np.concatenate(rows), np.repeat(np.arange(len(sizes)), sizes)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_graph_is_the_matrix_of_neighbours_and_its_transpose(is_weighted):
+    generator = np.random.default_rng(0)
+    # Some rows are neighbours of themselves, and some are listed twice.
+    neighbors, weights = generator.integers(0, 30, (30, 6)), generator.random(30) if is_weighted else np.ones(30)
+    directed = np.zeros((30, 30))
+    np.add.at(directed, (np.repeat(np.arange(30), 6), neighbors.ravel()), 1)
+    expected = (directed + directed.T) * np.outer(weights, weights)
+    graph = symmetric_graph(neighbors, weights if is_weighted else None)
+    found = sparse.csr_array((graph.weights, graph.others, graph.starts), (30, 30))
+    assert found.has_canonical_format
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-15)
+    np.testing.assert_allclose(graph.strengths, expected.sum(axis=1))
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("sizes", [[100, 100, 100], [120, 80, 50, 30]])
+def test_it_finds_groups_of_any_size(sizes, partition):
+    neighbors, labels = groups(sizes, n_neighbors=10)
+    found = partition(symmetric_graph(neighbors), len(sizes))
+    assert neighbor_modularity(found, neighbors) >= neighbor_modularity(labels, neighbors) - 1e-9
+    assert np.mean(found == labels) > 0.98
+
+
+def test_a_large_group_is_left_whole_where_sizes_may_differ():
+    # The large group is a long ring that modularity would rather cut.
+    neighbors, labels = rings([400, 30, 30, 30])
+    # A few links between the small groups tempt to join them.
+    neighbors[400:406, 0], neighbors[430:436, 0] = 435, 465
+    even, uneven = (partition(symmetric_graph(neighbors), 4) for partition in PARTITIONS)
+    assert (labels[neighbors] != labels[:, None]).mean() < (even[neighbors] != even[:, None]).mean()
+    np.testing.assert_array_equal(uneven, labels)
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 40), st.integers(1, 4), st.integers(0, 1000), st.data())
+def test_there_are_as_many_parts_as_wanted_and_none_is_empty(n_samples, n_neighbors, seed, data):
+    n_parts = data.draw(st.integers(1, n_samples))
+    neighbors = np.random.default_rng(seed).integers(0, n_samples, (n_samples, n_neighbors))
+    for partition in PARTITIONS:
+        found = partition(symmetric_graph(neighbors), n_parts, seed=seed)
+        assert found.shape == (n_samples,)
+        assert (np.bincount(found, minlength=n_parts) > 0).all()
+        assert found.max() == n_parts - 1
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 1000))
+def test_moves_never_lower_the_modularity(n_samples, n_parts, seed):
+    generator = np.random.default_rng(seed)
+    neighbors, labels = generator.integers(0, n_samples, (n_samples, 3)), generator.integers(0, n_parts, n_samples)
+    better = improved_labels(symmetric_graph(neighbors), labels, n_parts)
+    assert neighbor_modularity(better, neighbors) >= neighbor_modularity(labels, neighbors) - 1e-12
+    assert better.max() < n_parts
+
+
+def test_where_it_changes_nothing_no_single_move_gains():
+    neighbors, labels = groups([20, 20, 20], n_neighbors=3)
+    graph, labels = symmetric_graph(neighbors), np.random.default_rng(1).permutation(labels)
+    better = improved_labels(graph, labels, 3)
+    while (better != labels).any():
+        labels, better = better, improved_labels(graph, better, 3)
+    reached = neighbor_modularity(better, neighbors)
+    for i in range(60):
+        for k in range(3):
+            moved = better.copy()
+            moved[i] = k
+            assert neighbor_modularity(moved, neighbors) <= reached + 1e-9
+
+
+def test_the_seed_alone_decides():
+    graph = symmetric_graph(groups([40] * 5, n_neighbors=3)[0])
+    one, same, other = (partition_graph(graph, 7, seed=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_a_higher_resolution_grows_more_and_evener_parts():
+    neighbors, _ = groups([300, 300, 40, 40, 40, 40], n_neighbors=10)
+    graph = symmetric_graph(neighbors)
+    counts = [grown_parts(graph, resolution, 0).max() + 1 for resolution in (0.1, 1.0, 4.0)]
+    assert counts == sorted(set(counts))
+    plain, finer = (partition_graph(graph, 12, resolution=resolution) for resolution in (0.5, 3.0))
+    assert np.bincount(finer).std() < np.bincount(plain).std()
+
+
+def test_separate_parts_are_the_components():
+    neighbors, labels = rings([40, 12, 25])
+    np.testing.assert_array_equal(components_of(symmetric_graph(neighbors)), labels)
+
+
+def test_rows_without_weight_pull_nobody():
+    neighbors = np.array([[1, 4], [0, 4], [3, 4], [2, 4], [0, 1]])
+    found = partition_graph(symmetric_graph(neighbors, np.array([1.0, 1.0, 1.0, 1.0, 0.0])), 3)
+    assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_parts_are_linked_as_often_as_their_nodes():
+    neighbors, labels = groups([40, 30, 20])
+    parts = graph_of_parts(symmetric_graph(neighbors), labels.astype(np.int32), 3)
+    expected = np.zeros((3, 3))
+    np.add.at(expected, (np.repeat(labels, neighbors.shape[1]), labels[neighbors.ravel()]), 1)
+    found = np.zeros((3, 3))
+    found[np.repeat(np.arange(3), np.diff(parts.starts)), parts.others] = parts.weights
+    np.testing.assert_array_equal(found, expected + expected.T)
+    np.testing.assert_array_equal(parts.strengths, found.sum(axis=1))

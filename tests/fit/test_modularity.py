@@ -1,0 +1,82 @@
+"""Modularity of labels on a graph of neighbours, against the plain table of pairs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from cceclust.errors import InputError
+from cceclust.fit.modularity import links_of, neighbor_modularity
+
+
+def by_table(labels, neighbors, weights):
+    """Sum J, its trace and its margins as they are written down."""
+    table = np.zeros((labels.max() + 1,) * 2)
+    for i, row in enumerate(neighbors):
+        for j in row:
+            table[labels[i], labels[j]] += weights[i] * weights[j]
+    table = (table + table.T) / (2 * table.sum())
+    return np.trace(table) - (table.sum(axis=0) ** 2).sum()
+
+
+@st.composite
+def graphs(draw):
+    n_samples = draw(st.integers(2, 12))
+    generator = np.random.default_rng(draw(st.integers(0, 10_000)))
+    neighbors = generator.integers(0, n_samples, (n_samples, draw(st.integers(1, 4))))
+    labels = generator.integers(0, draw(st.integers(1, 5)), (draw(st.integers(1, 3)), n_samples))
+    return labels, neighbors, generator.random(n_samples) + 0.1
+
+
+@settings(max_examples=60)
+@given(graphs())
+def test_it_is_the_trace_less_what_strangers_would_share(case):
+    labels, neighbors, weights = case
+    for given_weights, used in ((None, np.ones(len(weights))), (weights, weights)):
+        expected = [by_table(row, neighbors, used) for row in labels]
+        np.testing.assert_allclose(neighbor_modularity(labels, neighbors, given_weights), expected, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(graphs())
+def test_links_are_counted_by_cluster(case):
+    labels, neighbors, weights = case
+    links = links_of(labels, neighbors, weights, n_clusters=6)
+    pairs = weights[:, None] * weights[neighbors]
+    for found, within in zip(labels, links.within, strict=True):
+        kept = pairs * (found[neighbors] == found[:, None])
+        np.testing.assert_allclose(within, np.bincount(found, kept.sum(axis=1), 6) / pairs.sum(), atol=1e-12)
+    np.testing.assert_allclose(links.ends.sum(axis=1), 1)
+
+
+def test_a_stack_gives_the_bits_of_each_labeling_alone():
+    generator = np.random.default_rng(0)
+    neighbors, labels = generator.integers(0, 500, (500, 7)), generator.integers(0, 6, (3, 500))
+    weights = generator.random(500)
+    together = neighbor_modularity(labels, neighbors, weights)
+    assert [neighbor_modularity(row, neighbors, weights) for row in labels] == together.tolist()
+
+
+def test_rows_without_weight_do_not_count():
+    neighbors = np.array([[1], [0], [3], [2], [0]])
+    with_stranger = neighbor_modularity([0, 0, 1, 1, 1], neighbors, [1, 1, 1, 1, 0])
+    assert with_stranger == neighbor_modularity([0, 0, 1, 1], neighbors[:4])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_only_ratios_of_weights_matter(size):
+    neighbors, weights = np.array([[1], [0], [1]]), np.array([1.0, 2.0, 1.0])
+    expected = neighbor_modularity([0, 0, 1], neighbors, weights)
+    assert neighbor_modularity([0, 0, 1], neighbors, weights * size) == pytest.approx(expected)
+
+
+def test_a_sparse_graph_serves_as_well():
+    graph = sparse.csr_array((np.ones(4), ([0, 1, 2, 3], [1, 0, 3, 2])), (4, 4))
+    assert neighbor_modularity([0, 0, 1, 1], graph) == 0.5
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.0], [[[0, 1]]], [0, -1], ["a", "b"]])
+def test_what_are_no_labels_is_refused(labels):
+    with pytest.raises(InputError, match="labels"):
+        neighbor_modularity(labels, [[1], [0]])
