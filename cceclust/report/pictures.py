@@ -19,7 +19,6 @@ from cceclust.report.drawing import data_uri
 
 # Smaller images, such as those of MNIST, are kept as they are and enlarged without blurring.
 SMALL_SIDE = 40
-ARCHIVES = (".zip", ".tar")
 # The name of a collection of images, as extract states it: file:dataset (split) (first N).
 INPUT = re.compile(
     r"(?P<file>.+?)(?::(?P<dataset>[^:]+?))?(?: \((?P<split>train|test|unlabeled)\))?(?: \(first (?P<limit>\d+)\))?"
@@ -56,7 +55,7 @@ def find_pictures(
         if parts.get("limit") == str(n_rows):
             found = found.first(n_rows)
         # Files of a folder may have changed since; their paths are what counts.
-        if len(found) == n_rows and (found.paths is None or place.suffix.lower() in ARCHIVES):
+        if len(found) == n_rows and (found.paths is None or place.suffix.lower() == ".zip"):
             return readable(found.read)
     if paths is not None and any(str(path).lower().endswith(IMAGE_SUFFIXES) for path in paths[:100]):
         return readable(lambda row: read_file(str(paths[row]), root, (root, folder, Path())))

@@ -10,7 +10,9 @@ import pytest
 from cceclust.io import Clusters, open_features, read_clusters, write_features
 from cceclust.report import write_report
 
-PARTS = ("map", "images", "clusters", "classes", "neighbours", "confusion", "confidence", "loss", "origins")
+PARTS = (
+    *("map", "images", "clusters", "classes", "neighbours", "confusion", "number-of-clusters", "confidence", "origins"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +58,9 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 def test_every_image_decodes_and_has_an_alternative_text(page):
     images = page.execute_script(
-        "return [...document.images].map(i => [i.complete && i.naturalWidth, i.alt.length, i.offsetWidth])"
+        "return [...document.querySelectorAll('main img')].map(i => [i.naturalWidth, i.alt.length, i.offsetWidth])"
     )
-    assert len(images) > 2 + 5 * 2
+    assert len(images) > 5 * 2
     assert all(width > 0 and text > 5 and shown > 10 for width, text, shown in images)
     drawings = page.execute_script(
         "return [...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
@@ -99,7 +101,7 @@ def point_at(page, number, *, event="pointermove", frame=0):
         frame.dispatchEvent(new PointerEvent(event, { ...place, bubbles: true }));
         const tip = document.querySelector(".tip"), edges = tip.getBoundingClientRect();
         return { text: tip.innerText, shown: getComputedStyle(tip).display !== "none", left: edges.left,
-                 right: edges.right, picture: getComputedStyle(tip.querySelector("i")).display !== "none" };
+                 right: edges.right, picture: getComputedStyle(tip.querySelector("img")).display !== "none" };
         """,
         number,
         event,
@@ -147,13 +149,6 @@ def test_without_scripts_everything_but_the_hint_is_there(page):
         assert part in text
 
 
-def test_the_chosen_restart_is_drawn_on_top(page):
-    classes = page.execute_script(
-        "return [...document.querySelectorAll('#loss path')].map(p => p.getAttribute('class'))"
-    )
-    assert classes == ["curve", "curve", "curve", "chosen"]
-
-
 @pytest.mark.parametrize("n_clusters", [10, 100])
 def test_names_on_the_map_lie_inside_and_apart(browser, tmp_path, n_clusters):
     generator = np.random.default_rng(0)
@@ -167,8 +162,9 @@ def test_names_on_the_map_lie_inside_and_apart(browser, tmp_path, n_clusters):
         show(browser, width=width)
         boxes = browser.execute_script(
             "const map = document.querySelector('.map').getBoundingClientRect();"
-            "return [...document.querySelectorAll('.map span')].map(s => s.getBoundingClientRect())"
-            ".filter(b => b.width).map(b => [b.left - map.left, b.top - map.top, map.right - b.right,"
+            "return [...document.querySelectorAll('.map span')].filter(s => s.style.visibility !== 'hidden')"
+            ".map(s => s.getBoundingClientRect())"
+            ".map(b => [b.left - map.left, b.top - map.top, map.right - b.right,"
             " map.bottom - b.bottom, b.left, b.top, b.right, b.bottom])"
         )
         assert len(boxes) >= least * n_clusters
