@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
@@ -13,8 +13,9 @@ from string import Template
 from typing import Any
 
 from cceclust.errors import InputError
-from cceclust.io import Clusters, FeatureFile, open_features, read_clusters
+from cceclust.io import Clusters, FeatureFile, read_clusters
 from cceclust.io.atomic import check_targets, replacing
+from cceclust.io.clustered import clustered_features
 from cceclust.report.confusion import class_confusion, neighbor_confusion
 from cceclust.report.drawing import Html, element, escape, number, percent, table
 from cceclust.report.figures import class_scores, cluster_sizes, confidence_histogram, key_figures, numbers_of_clusters
@@ -71,44 +72,25 @@ def write_report(
         source = Path(clusters)
         clusters = read_clusters(source)
     folder = (source or path).parent
-    features = features_beside(clusters, folder) if features is None else features
-    with ExitStack() as opened:
-        if isinstance(features, str | Path):
-            features = opened.enter_context(open_as_clustered(clusters, Path(features)))
-        inputs = [source, None if features is None else features.path]
+    opened: AbstractContextManager[FeatureFile | None]
+    if isinstance(features, FeatureFile):
+        opened = nullcontext(features)
+    else:
+        opened = clustered_features(clusters, source or path, features)
+    with opened as rows:
+        inputs = [source, None if rows is None else rows.path]
         check_targets([path], inputs=[file for file in inputs if file is not None], force=force)
         placement = None
-        if features is not None:
-            clusters = with_names(clusters, features)
-            placement = place_rows(features, columns_scaled=clusters.diagnostics.get("columns_scaled") is True)
-        summary = summarize(clusters, features, placement)
-        pictures = find_pictures(clusters, features, folder, None if images is None else Path(images))
+        if rows is not None:
+            clusters = with_names(clusters, rows)
+            placement = place_rows(rows, columns_scaled=clusters.diagnostics.get("columns_scaled") is True)
+        summary = summarize(clusters, rows, placement)
+        pictures = find_pictures(clusters, rows, folder, None if images is None else Path(images))
         name = Path(str(clusters.provenance.get("features") or source or "")).name
         title = f"Clusters of {name}" if name else "Clusters"
         html = page(title, in_one_sentence(summary), parts_of(summary, pictures))
         with replacing(path, force=force) as part:
             part.write_text(html, encoding="utf-8")
-
-
-def features_beside(clusters: Clusters, folder: Path) -> Path | None:
-    """Return the file of the features that were clustered, if it lies in the folder of the clusters.
-
-    Only its name is used: clusters may come from somebody else and must not make us open files elsewhere.
-    """
-    file = folder / Path(str(clusters.provenance.get("features") or "")).name
-    return file if file.is_file() and file.resolve().is_relative_to(folder.resolve()) else None
-
-
-def open_as_clustered(clusters: Clusters, path: Path) -> FeatureFile:
-    """Open features with the same matrix, labels and names as those that were clustered."""
-    origin = clusters.provenance
-    return open_features(
-        path,
-        dataset=origin.get("dataset") or None,
-        labels_dataset=origin.get("labels_dataset"),
-        names_dataset=origin.get("names_dataset"),
-        keep=[str(name) for name in origin.get("keep") or []],
-    )
 
 
 def with_names(clusters: Clusters, features: FeatureFile) -> Clusters:
@@ -200,6 +182,8 @@ def how_it_was_made(clusters: Clusters) -> Html:
 
 def as_text(value: Any) -> str:
     """Format a parameter for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, str):
         return value
     return number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)

@@ -46,15 +46,19 @@ def find_pictures(
     named = None if stated is None else root / Path(parts["file"]).name
     beside = None if features is None else features.path
     for place, dataset in ((images, None), (named, parts.get("dataset")), (beside, "images")):
-        if place is None or not all(may_open(file, root) for file in (place, *place.rglob("*"))):
+        if place is None:
             continue
         try:
+            # The files of a folder are read by their paths, if there are any.
+            if place.is_dir() and paths is not None:
+                continue
+            if not all(may_open(file, root) for file in (place, *place.rglob("*"))):
+                continue
             found = open_images(place, split=parts.get("split") if place.is_dir() else None, dataset=dataset)
         except (CceclustError, OSError, ValueError, RuntimeError):
             continue
         if parts.get("limit") == str(n_rows):
             found = found.first(n_rows)
-        # Files of a folder may have changed since; their paths are what counts.
         if len(found) == n_rows and (found.paths is None or place.suffix.lower() == ".zip"):
             return readable(found.read)
     if paths is not None and any(str(path).lower().endswith(IMAGE_SUFFIXES) for path in paths[:100]):

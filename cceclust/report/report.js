@@ -135,11 +135,9 @@
     });
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") release(); });
-  addEventListener("resize", () => {
-    arrange();
-    if (pinned >= 0) show(pinnedIn, pinned);
-  });
-  for (const part of document.querySelectorAll(".maps details")) part.addEventListener("toggle", arrange);
-  arrange();
+  addEventListener("resize", () => { if (pinned >= 0) show(pinnedIn, pinned); });
+  // Also when a map is unfolded.
+  const observer = new ResizeObserver(arrange);
+  for (const { frame } of maps) observer.observe(frame);
   document.body.classList.add("scripted");
 })();

@@ -39,11 +39,6 @@ def test_the_closest_pair_comes_first_and_cells_have_per_cent():
     assert re.findall(r"</i>(\d)", pair) == ["0", "1"]
 
 
-def test_one_cluster_or_no_graph_gives_no_table():
-    assert neighbor_confusion(summarize(Clusters(CODES))) == ""
-    assert neighbor_confusion(summary_of(np.zeros(7, int), NEIGHBORS)) == ""
-
-
 def test_many_clusters_become_a_picture_whose_cells_say_what_they_are():
     codes = np.arange(90) % 30
     html = neighbor_confusion(summary_of(codes, (np.arange(90)[:, None] + [30, 61]) % 90))

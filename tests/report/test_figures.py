@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from cceclust.report.drawing import CHART
-from cceclust.report.figures import (
-    class_scores,
-    cluster_sizes,
-    confidence_histogram,
-    key_figures,
-    numbers_of_clusters,
-)
+from cceclust.report.figures import class_scores, cluster_sizes, key_figures, numbers_of_clusters
 from cceclust.report.summary import summarize
 
 from .conftest import make_clustering
@@ -45,12 +39,6 @@ def test_many_clusters_have_a_profile_and_a_list_to_unfold():
     assert f"{min(recalls):.3f}" in shown
     assert shown.count("<tr>") == 1 + 8
     assert unfolded.count("<tr>") == 1 + 60
-
-
-def test_the_histogram_needs_probabilities(clustering):
-    assert "<svg" in confidence_histogram(summarize(clustering))
-    clustering.probabilities = None
-    assert confidence_histogram(summarize(clustering)) == ""
 
 
 def test_numbers_of_clusters_are_a_curve_with_the_chosen_one_and_those_about_as_good(clustering):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
@@ -61,19 +59,6 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
     assert layouts[0].tobytes() == layouts[1].tobytes() == layouts[2].tobytes()
 
 
-@settings(max_examples=8)
-@given(st.integers(0, 2**32 - 1), st.integers(20, 80), st.integers(20, 80))
-def test_separate_blobs_stay_separate(seed, n_first, n_second):
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(n_first + n_second, 6))
-    X[:n_first, 0] += 30
-    places = lay_out(nearest_neighbors(X, 5, metric="euclidean"), X[:, :2], 1)
-    assert np.isfinite(places).all()
-    first, second = places[:n_first], places[n_first:]
-    direction = first.mean(axis=0) - second.mean(axis=0)
-    assert (first @ direction).min() > (second @ direction).max()
-
-
 def kept_neighbors(places, neighbors):
     found = nearest_neighbors(places, neighbors.shape[1], metric="euclidean")
     return np.mean([len(np.intersect1d(*pair)) for pair in zip(found, neighbors, strict=True)]) / neighbors.shape[1]
@@ -85,8 +70,3 @@ def test_digits_keep_far_more_neighbours_than_in_two_principal_components():
     plane = PCA(2, random_state=0).fit_transform(X)
     assert kept_neighbors(plane, neighbors) < 0.2
     assert kept_neighbors(lay_out(neighbors, plane, 1), neighbors) > 0.5
-
-
-def test_points_that_start_at_one_place_come_apart():
-    neighbors = nearest_neighbors(np.random.default_rng(0).normal(size=(50, 3)), 5)
-    assert len(np.unique(lay_out(neighbors, np.zeros((50, 2)), 1).round(3), axis=0)) == 50

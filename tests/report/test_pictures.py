@@ -107,7 +107,7 @@ def test_what_lies_outside_of_the_folder_is_not_opened(tmp_path):
     (inside / "list.txt").write_text(f"{outside}/image.png\n" * N_ROWS)
     os.mkfifo(inside / "pipe.png")
     os.mkfifo(inside / "b-images-idx3-ubyte")
-    for name in ("a-images-idx3-ubyte.gz", "b-images-idx3-ubyte", "linked", "folder", "list.txt", ".."):
+    for name in ("a-images-idx3-ubyte.gz", "b-images-idx3-ubyte", "linked", "folder", "list.txt", "..", "x" * 999):
         assert find_pictures(clusters_from(name), None, inside) is None, name
     wrong = [
         "../outside/image.png",

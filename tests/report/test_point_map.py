@@ -11,7 +11,7 @@ import numpy as np
 from cceclust.report import point_map as module
 from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR
 from cceclust.report.placement import Placement
-from cceclust.report.point_map import SIZE, codes_of_classes, dots_of, map_data, places_of_names, point_map, short_names
+from cceclust.report.point_map import SIZE, codes_of_classes, dots_of, map_data, places_of_names, short_names
 from cceclust.report.summary import summarize
 
 from .conftest import HOSTILE, make_clustering
@@ -40,13 +40,6 @@ def test_every_point_is_drawn_once_at_its_place_in_its_colour():
     assert sorted(found) == sorted(expected)
 
 
-def test_more_points_are_smaller_and_fainter():
-    drawn = [dots_of(np.zeros((n_points, 2)), np.full(n_points, "#000000")) for n_points in (100, 3000, 20_000)]
-    radii = [float(re.search(r'stroke-width="([\d.]+)"', dots).group(1)) for dots in drawn]
-    assert radii == sorted(radii, reverse=True)
-    assert float(re.search(r'stroke-opacity="([\d.]+)"', drawn[-1]).group(1)) < 0.8
-
-
 def test_a_class_has_the_colour_of_its_cluster():
     clusters = make_clustering(300, 4)
     clusters.true_labels = np.array([f"class {(label + 1) % 4}" for label in clusters.true_labels])
@@ -66,19 +59,6 @@ def test_names_stand_beside_small_groups_and_in_large_ones():
     assert above[1] < 0 < below[1]
     assert not np.any(inside)
     assert above[0] == below[0] == 0
-
-
-def test_every_filled_group_has_a_name_the_largest_first():
-    clusters = make_clustering(200, 3, true_labels=None)
-    clusters.labels = np.repeat([0, 2], [50, 150])
-    html = point_map(summarize(clusters, placement=placement_of(200)), None)
-    assert re.findall(r'data-group="(\d)"', html) == ["2", "0"]
-
-
-def test_many_clusters_have_the_whole_width_and_fold_the_classes():
-    for n_clusters, is_many in ((12, False), (13, True)):
-        html = point_map(summarize(make_clustering(300, n_clusters), placement=placement_of(300)), None)
-        assert ("<summary>True classes</summary>" in html) == ("maps stacked" in html) == is_many
 
 
 def test_the_script_gets_every_point():
@@ -114,7 +94,3 @@ def test_long_names_lose_their_beginning_and_stay_in_the_budget(monkeypatch):
     assert short_names(["a" * 64, "b" * 65 + ".png"]) == ["a" * 64, "…" + "b" * 59 + ".png"]
     monkeypatch.setattr(module, "MOST_BYTES_OF_NAMES", 1000)
     assert sum(len(name.encode()) for name in short_names(["é" * 50] * 20)) <= 1000
-
-
-def test_without_a_placement_the_page_says_why():
-    assert "--features FILE" in point_map(summarize(make_clustering(20, 2)), None)

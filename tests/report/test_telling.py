@@ -34,10 +34,6 @@ def test_the_most_and_the_least_confident_are_listed():
     assert "0.45" in first
 
 
-def test_a_small_cluster_names_each_row_once():
-    assert names_in(telling_rows(summarize(make_clusters(3)))) == ["row 0", "row 1", "row 2"]
-
-
 def test_of_equally_sure_rows_one_among_other_clusters_is_doubtful_and_only_rows_of_the_map_are_listed():
     clusters = Clusters(np.array([0, 0, 0, 0, 1, 1]), np.eye(2)[[0, 0, 0, 0, 1, 1]])
     neighbors = np.array([[1, 3], [0, 3], [3, 4], [1, 0], [2, 3]], np.int32)
@@ -56,15 +52,6 @@ def test_rows_have_their_names_or_those_of_their_files_without_folders():
     assert "cell/0" in html
     assert "row 7" in html
     assert "0.txt" not in html
-
-
-def test_without_probabilities_no_row_is_telling():
-    assert telling_rows(summarize(Clusters(np.zeros(5, int)))) == ""
-
-
-def test_many_clusters_are_folded():
-    html = telling_rows(summarize(make_clustering(60, 20)))
-    assert re.search(r"<summary>Most and least confident rows of \d+ clusters</summary>", html)
 
 
 def shown_in(html):
@@ -91,9 +78,3 @@ def test_many_clusters_share_the_room(n_clusters, n_images):
     html = telling_images(summarize(clusters), lambda row: np.zeros((9, 9, 3), np.uint8))
     assert len(shown_in(html)) == n_images
     assert ("60 largest" in html) == (n_clusters > 60)
-
-
-def test_if_no_image_can_be_opened_the_page_says_where_they_are_looked_for():
-    html = telling_images(summarize(make_clusters()), lambda row: None)
-    assert "<img" not in html
-    assert "cceclust report --images" in html
