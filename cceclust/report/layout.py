@@ -1,4 +1,4 @@
-"""Places for rows on a plane, so that neighbours lie close together.
+"""Places for points on a plane, so that neighbours lie close together.
 
 Neighbours attract each other, and all points repel each other, with the forces of t-SNE (van der Maaten and Hinton,
 2008). As in UMAP (McInnes, Healy and Melville, 2018), the repulsion is estimated from a few random points in each step.
@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from cceclust.compiled import compiled
-from cceclust.validation import thread_count
-
-__all__ = ["lay_out", "move", "repulsion_of", "symmetric_graph"]
+from cceclust.fit.graph import symmetric_graph
 
 STEPS = 500
 # Random points that repel each point in a step; fewer leave the edges of groups frayed.
@@ -35,80 +32,29 @@ ROWS_FOR_REPULSION = 125
 MOMENTUM, LONGEST_PUSH = 0.5, 4.0
 
 
-def lay_out(
-    neighbors: NDArray[Any], start: NDArray[Any], *, n_steps: int = STEPS, n_jobs: int | None = None
-) -> NDArray[np.float64]:
-    """Place points on a plane by their neighbours.
-
-    Parameters
-    ----------
-    neighbors : ndarray of shape (n_points, n_neighbors)
-        Row numbers of the nearest neighbours of each point.
-    start : ndarray of shape (n_points, 2)
-        Where points start, such as their first two principal components; it decides how groups lie to each other.
-    n_steps : int
-        Number of steps.
-    n_jobs : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
-
-    Returns
-    -------
-    ndarray of shape (n_points, 2)
-
-    Examples
-    --------
-    Two pairs of neighbours that start side by side:
-
-    >>> import numpy as np
-    >>> from cceclust.report.layout import lay_out
-    >>> places = lay_out(np.array([[1], [0], [3], [2]]), np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
-    >>> nearest = np.linalg.norm(places[:, None] - places, axis=-1) + 100 * np.eye(4)
-    >>> nearest.argmin(axis=1)
-    array([1, 0, 3, 2])
-    """
+def lay_out(neighbors: NDArray[np.int32], start: NDArray[Any], n_threads: int) -> NDArray[np.float64]:
+    """Return a place for each point by its nearest neighbours; how groups lie to each other depends on the start."""
+    n_points, n_neighbors = neighbors.shape
     graph = symmetric_graph(neighbors)
-    n_points, n_threads = len(neighbors), thread_count(n_jobs)
-    places = scaled_start(start)
+    # Those of a point sum to 1 on average.
+    attractions = graph.weights / (2 * n_neighbors)
+    places: NDArray[np.float64] = start - start.mean(axis=0, dtype=np.float64)
+    places *= START_WIDTH / (float(places.std(axis=0).max()) or 1.0)
+    places += np.random.default_rng(0).normal(0, START_NOISE, start.shape)
     moved, moves = np.empty_like(places), np.zeros_like(places)
-    cuts = np.linspace(0, n_points, n_threads + 1).astype(np.intp)
+    growth = min(MOST_REPULSION, max(LEAST_REPULSION, n_points / ROWS_FOR_REPULSION)) / FIRST_REPULSION
+    cuts = np.linspace(0, n_points, n_threads + 1).astype(np.intp).tolist()
     with ThreadPoolExecutor(n_threads) as pool:
-        for step in range(n_steps):
-            done = step / n_steps
-            # Shorter steps in the second half let the noise of the samples average out.
-            rate, repulsion = min(1.0, 2 * (1 - done)), repulsion_of(done, n_points)
-            forces: tuple[Any, ...] = (graph.indptr, graph.indices, graph.data, rate, repulsion)
-            parts = [pool.submit(move, places, moves, moved, step, *ends, *forces) for ends in pairwise(cuts.tolist())]
+        for step in range(STEPS):
+            # Repulsion grows through the first half. Shorter steps in the second average the noise of the samples out.
+            half = 2 * step / STEPS
+            rate, repulsion = min(1.0, 2 - half), FIRST_REPULSION * growth ** min(1.0, half)
+            forces: tuple[Any, ...] = (graph.starts, graph.others, attractions, rate, repulsion)
+            parts = [pool.submit(move, places, moves, moved, step, *ends, *forces) for ends in pairwise(cuts)]
             for part in parts:
                 part.result()
             places, moved = moved, places
     return places
-
-
-def symmetric_graph(neighbors: NDArray[Any]) -> sparse.csr_array:
-    """Return who attracts whom how much: pairs that are neighbours of each other twice as much as others.
-
-    The attractions of a point sum to 1 on average.
-    """
-    n_points, n_neighbors = neighbors.shape
-    ends = np.arange(0, neighbors.size + 1, n_neighbors)
-    one_way = sparse.csr_array((np.full(neighbors.size, 0.5 / n_neighbors), neighbors.ravel(), ends), (n_points,) * 2)
-    graph = sparse.csr_array(one_way + one_way.T)
-    graph.sort_indices()
-    return graph
-
-
-def scaled_start(start: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the start in the scale of the forces, with points at the same place separated."""
-    centred = start - start.mean(axis=0, dtype=np.float64)
-    width = float(centred.std(axis=0).max(initial=0)) or 1.0
-    noise = np.random.default_rng(0).normal(0, START_NOISE, start.shape)
-    return np.ascontiguousarray(START_WIDTH / width * centred + noise)
-
-
-def repulsion_of(done: float, n_points: int) -> float:
-    """Return the repulsion after a part of the steps: it grows through the first half and then stays."""
-    last = min(MOST_REPULSION, max(LEAST_REPULSION, n_points / ROWS_FOR_REPULSION))
-    return float(FIRST_REPULSION * (last / FIRST_REPULSION) ** min(1.0, 2 * done))
 
 
 @compiled(error_model="numpy")
@@ -119,8 +65,8 @@ def move(
     step: int,
     first: int,
     last: int,
-    starts: NDArray[np.integer[Any]],
-    others: NDArray[np.integer[Any]],
+    starts: NDArray[np.int64],
+    others: NDArray[np.int32],
     attractions: NDArray[np.float64],
     rate: float,
     repulsion: float,
@@ -156,10 +102,10 @@ def move(
         scale = repulsion * total / SAMPLES
         push_x += scale * away_x
         push_y += scale * away_y
-        length = np.sqrt(push_x * push_x + push_y * push_y)
-        if length > LONGEST_PUSH:
-            push_x *= LONGEST_PUSH / length
-            push_y *= LONGEST_PUSH / length
+        longer = np.sqrt(push_x * push_x + push_y * push_y) / LONGEST_PUSH
+        if longer > 1:
+            push_x /= longer
+            push_y /= longer
         moves[i, 0] = MOMENTUM * moves[i, 0] + rate * push_x
         moves[i, 1] = MOMENTUM * moves[i, 1] + rate * push_y
         moved[i, 0] = x + moves[i, 0]

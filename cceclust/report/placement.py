@@ -3,96 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.extmath import randomized_svd
+from scipy.ndimage import convolve
 from threadpoolctl import threadpool_limits
 
-from cceclust.errors import FileContentError
-from cceclust.io.clusters import Clusters
-from cceclust.io.features import FeatureFile
+from cceclust.fit.pipeline import MOST_POINTS, Settings, metric_for, neighbors_of
+from cceclust.fit.sample import take_sample
+from cceclust.fit.source import Source
 from cceclust.report.layout import lay_out
+from cceclust.validation import thread_count
 
-__all__ = ["Placement", "place_rows"]
-
-MOST_ROWS = 20_000
-MOST_BYTES = 256 << 20
-NEIGHBORS = 15
 MARGIN = 0.03
 # The few points that were pushed far out are drawn at the edge, so that the others have the room.
 PART_OUTSIDE = 0.0005
+# Cells across and down in which points are counted to find the densest place.
+GRID = (32, 24)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Rows on a plane, and their neighbours.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_shown,)
-        Which rows are shown, in ascending order.
-    neighbors : ndarray of shape (n_shown, n_neighbors)
-        The nearest neighbours of each, as positions in `rows`.
-    places : ndarray of shape (n_shown, 2)
-        Their coordinates, from 0 to 1; the second runs downwards.
-    """
+    """Rows on a plane, their nearest neighbours among them, and their places from 0 to 1, the second downwards."""
 
     rows: NDArray[np.intp]
-    neighbors: NDArray[Any]
+    neighbors: NDArray[np.int32]
     places: NDArray[np.float64]
 
-
-def place_rows(clusters: Clusters, features: FeatureFile) -> Placement | None:
-    """Find the neighbours of all rows, or of a fixed random choice, and lay them out; None for too few rows."""
-    return None
-    rows = chosen_rows(features)
-    matrix = features.read(rows)
-    matrix = matrix.astype(in_memory(matrix).dtype, copy=False)
-    is_finite = np.isfinite(matrix).all(axis=1)
-    neighbors = stored_neighbors(features) if len(rows) == features.n_samples and is_finite.all() else None
-    rows, matrix = rows[is_finite], matrix[is_finite]
-    if len(rows) < 3:
-        return None
-    if clusters.diagnostics.get("columns_scaled") is True:
-        deviations = np.std(matrix, axis=0, dtype=np.float64)
-        matrix = matrix / np.where(deviations > 0, deviations, 1.0).astype(matrix.dtype)
-    if clusters.diagnostics.get("directions_evened") is True and matrix.shape[1] <= choices.MOST_COLUMNS_TO_EVEN_OUT:
-        matrix = evened_rows(ArrayRows(matrix), np.ones(len(matrix), matrix.dtype), is_certain=True)
-    if neighbors is None:
-        n_directions = directions_of(in_memory(matrix), np.ones(len(matrix), matrix.dtype))
-        neighbors = find_graph(matrix, min(NEIGHBORS, len(matrix) - 1), n_directions, n_jobs=None)
-    return Placement(rows, neighbors, to_unit_square(lay_out(neighbors, principal_plane(matrix))))
+    def dense(self, codes: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+        """Return the densest place of each group of the shown rows; NaN for a group without rows."""
+        cells = np.minimum((self.places * GRID).astype(np.intp), np.array(GRID) - 1)
+        dense = np.full((n_groups, 2), np.nan)
+        for code in np.unique(codes[codes >= 0]):
+            members = np.flatnonzero(codes == code)
+            counts = np.zeros(GRID, np.intp)
+            np.add.at(counts, tuple(cells[members].T), 1)
+            # Neighbouring cells count as well, so that the border between two does not matter.
+            around = convolve(counts, np.ones((3, 3), np.intp), mode="constant")
+            peak = np.unravel_index(np.argmax(around), GRID)
+            near = members[(np.abs(cells[members] - peak) <= 1).all(axis=1)]
+            dense[code] = self.places[near].mean(axis=0)
+        return dense
 
 
-def chosen_rows(features: FeatureFile) -> NDArray[np.intp]:
-    """Return all rows, or a fixed random choice of as many as can be laid out."""
-    most = max(3, min(MOST_ROWS, MOST_BYTES // (4 * features.n_features)))
-    if features.n_samples <= most:
-        return np.arange(features.n_samples)
-    return np.sort(np.random.default_rng(0).choice(features.n_samples, most, replace=False))
-
-
-def stored_neighbors(features: FeatureFile) -> NDArray[Any] | None:
-    """Return the neighbours that come with the features, if they are enough to lay out points."""
-    try:
-        graph = features.neighbors
-    except FileContentError:
-        # A page about the clusters can do without them; fit and neighbors refuse such a file.
-        return None
-    return None if graph is None or graph.shape[1] < choices.LEAST_JUDGE_NEIGHBORS else graph[:, :NEIGHBORS]
-
-
-def principal_plane(matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the first two principal components of the rows; 0 where they do not vary."""
-    centred = matrix - matrix.mean(axis=0)
-    # One thread, since the bits of a product may depend on the number of threads.
+def place_rows(features: Source, *, columns_scaled: bool) -> Placement | None:
+    """Find the neighbours of all rows, or of a fixed random choice of many, and lay them out; None for too few rows."""
+    settings = Settings(1, n_threads=thread_count(None))
     with threadpool_limits(1, user_api="blas"):
-        left, lengths, _ = randomized_svd(centred, min(2, *matrix.shape), random_state=0)
-    plane = np.zeros((len(matrix), 2))
-    plane[:, : len(lengths)] = left * lengths
-    return plane
+        sample = take_sample(
+            features,
+            np.ones(features.shape[0]),
+            first=np.empty(0, np.intp),
+            scale="columns" if columns_scaled else "overall",
+            n_components=settings.n_components,
+            max_rows=MOST_POINTS,
+            seed=settings.seed,
+        )
+        if len(sample.points) < 3:
+            return None
+        neighbors = neighbors_of(sample, metric_for(sample), settings)
+    # The two leading principal components, of which there may be only one.
+    plane = np.pad(sample.points, ((0, 0), (0, 1)))[:, :2]
+    return Placement(sample.which, neighbors, to_unit_square(lay_out(neighbors, plane, settings.n_threads)))
 
 
 def to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:

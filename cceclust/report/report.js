@@ -10,9 +10,8 @@
   const clusters = unpack(data.clusters, Uint16Array);
   const confidence = data.confidence && unpack(data.confidence, Uint16Array);
   const classes = data.classes && unpack(data.classes, Uint16Array);
-  const NONE = 65535, REACH = 28, REACH_OF_PICTURES = 10, TILE = 96;
-  const tileOf = new Map();
-  if (data.pictured) unpack(data.pictured, Uint32Array).forEach((point, tile) => tileOf.set(point, tile));
+  const pictures = data.pictures || {};
+  const NONE = 65535, REACH = 28, REACH_OF_PICTURES = 10;
 
   const make = (kind, name, parent) => {
     const made = document.createElement(kind);
@@ -26,8 +25,14 @@
     return { frame, canvas, ring: make("i", "ring", frame) };
   });
   const tip = make("div", "tip", document.body);
-  const picture = make("i", "", tip), name = make("b", "", tip), facts = make("span", "", tip);
+  const picture = make("img", "", tip), name = make("b", "", tip), facts = make("span", "", tip);
   tip.setAttribute("role", "status");
+  picture.alt = "";
+  // Photographs fill the side of 32; smaller pictures are made of visible pixels.
+  picture.addEventListener("load", () => {
+    const isSmall = Math.max(picture.naturalWidth, picture.naturalHeight) < 32;
+    picture.style.imageRendering = isSmall ? "pixelated" : "auto";
+  });
   let pinned = -1, pinnedIn = null;
 
   // The nearest point; of points nearly as close, one with a picture.
@@ -39,7 +44,7 @@
       const dx = x[i] / 65535 * box.width - left, dy = y[i] / 65535 * box.height - top;
       let distance = dx * dx + dy * dy;
       if (distance < least + REACH_OF_PICTURES * REACH_OF_PICTURES) {
-        if (tileOf.has(i)) distance -= REACH_OF_PICTURES * REACH_OF_PICTURES;
+        if (i in pictures) distance -= REACH_OF_PICTURES * REACH_OF_PICTURES;
         if (distance < least) [best, least] = [i, distance];
       }
     }
@@ -53,15 +58,8 @@
     if (classes) lines.push(classes[point] === NONE ? "true class unknown" : "true class " + data.classNames[classes[point]]);
     name.textContent = data.names ? data.names[point] : "row " + rows[point];
     facts.textContent = lines.join("\n");
-    const tile = tileOf.get(point);
-    picture.hidden = tile === undefined;
-    if (tile !== undefined) {
-      if (!picture.style.backgroundImage) picture.style.backgroundImage = `url("${data.sheet}")`;
-      picture.style.backgroundSize = `${data.sheetColumns * TILE}px auto`;
-      picture.style.backgroundPosition =
-        `${-(tile % data.sheetColumns) * TILE}px ${-Math.floor(tile / data.sheetColumns) * TILE}px`;
-      picture.style.imageRendering = data.sheetSide < 40 ? "pixelated" : "auto";
-    }
+    picture.hidden = !(point in pictures);
+    if (!picture.hidden) picture.src = pictures[point];
   };
 
   const show = (frame, point) => {
@@ -101,6 +99,25 @@
     }
   };
 
+  // Names in their order, each at its place or a little above or below; one without room is not shown.
+  const arrange = () => {
+    for (const { frame } of maps) {
+      const width = frame.clientWidth, height = frame.clientHeight, taken = [];
+      const inside = (at, half, room) => Math.max(half, Math.min(at, room - half));
+      for (const label of frame.querySelectorAll("span")) {
+        const across = label.offsetWidth / 2, down = label.offsetHeight / 2;
+        const left = parseFloat(label.style.left) / 100 * width, top = parseFloat(label.style.top) / 100 * height;
+        const centre = inside(left, across, width);
+        const middle = [0, 4, -4].map((shift) => inside(top + shift * down, down, height)).find((y) => taken.every(
+          (other) => Math.abs(other[0] - centre) >= other[2] + across || Math.abs(other[1] - y) >= other[3] + down));
+        label.style.visibility = middle === undefined ? "hidden" : "visible";
+        if (middle === undefined) continue;
+        label.style.margin = `${middle - top}px 0 0 ${centre - left}px`;
+        taken.push([centre, middle, across, down]);
+      }
+    }
+  };
+
   const release = () => {
     pinned = -1;
     show(maps[0].frame, -1);
@@ -119,5 +136,8 @@
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") release(); });
   addEventListener("resize", () => { if (pinned >= 0) show(pinnedIn, pinned); });
+  // Also when a map is unfolded.
+  const observer = new ResizeObserver(arrange);
+  for (const { frame } of maps) observer.observe(frame);
   document.body.classList.add("scripted");
 })();

@@ -21,14 +21,16 @@ def make_clustering(n_rows: int, n_clusters: int, **fields: Any) -> Clusters:
     truth = generator.integers(0, n_clusters, n_rows)
     logits = 4 * np.eye(n_clusters)[truth] + generator.normal(0, 1.5, (n_rows, n_clusters))
     probabilities = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).astype(np.float32)
-    curves = 2 / np.arange(1, 13) + generator.uniform(0.1, 0.3, (4, 1))
-    curves[1, 8:] = np.nan
     known: dict[str, Any] = {
         "true_labels": truth,
-        "loss_curves": curves,
-        "losses": np.array([0.6, 0.7, 0.4, 0.5]),
-        "parameters": {"method": "cce", "n_clusters": n_clusters, "fairness": 10.0},
-        "diagnostics": {"restart_agreement": 0.9, "converged": True, "warnings": []},
+        "levels": np.array([[2, 0.3], [4, 0.8], [5, 0.9], [5, 0.7], [8, 0.5]]),
+        "parameters": {"n_clusters": n_clusters, "fairness": 10.0},
+        "diagnostics": {
+            "number_of_clusters": {"chosen": 5, "low": 4, "high": 5, "is_weak": False, "at_edge": False},
+            "candidates": {"graph": 0.812, "K-means": 0.7},
+            "reason": "its clusters keep neighbours together best",
+            "warnings": [],
+        },
     }
     return Clusters(probabilities.argmax(axis=1), probabilities, **{**known, **fields})
 
@@ -53,7 +55,7 @@ def rich_clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Image.new("RGB", (30 + row % 90, 40), (row % 255, 90, 120)).save(folder / str(paths[row]))
     clusters.true_labels = names[clusters.true_labels]
     clusters.paths = paths
-    clusters.diagnostics = {"restart_agreement": 0.9, "converged": False, "warnings": [f"beware {HOSTILE}"]}
+    clusters.diagnostics["warnings"] = [f"beware {HOSTILE}"]
     clusters.provenance = {"features": "features.h5", "dataset": "features", "backbone": HOSTILE}
     write_features(folder / "features.h5", np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32))
     write_clusters(folder / "rich.clusters.h5", clusters)
@@ -70,17 +72,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):
-        options.add_argument(argument)
+    for feature in ("gpu", "quic", "background-networking", "component-update", "sync"):
+        options.add_argument(f"--disable-{feature}")
+    for argument in ("headless", "no-sandbox", "no-first-run", f"user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     session = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield session

@@ -7,10 +7,20 @@ import base64
 import numpy as np
 import pytest
 
-from cceclust.io import Clusters, open_features, read_clusters, write_features
+from cceclust.io import Clusters, read_clusters, write_features
 from cceclust.report import write_report
 
-PARTS = ("map", "images", "clusters", "classes", "neighbours", "confusion", "confidence", "loss", "origins")
+PARTS = (
+    "map",
+    "images",
+    "clusters",
+    "classes",
+    "neighbours",
+    "confusion",
+    "number-of-clusters",
+    "confidence",
+    "origins",
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,24 +38,17 @@ def show(page, *, width=1400, scheme="light"):
     )
     preference = {"name": "prefers-color-scheme", "value": scheme}
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
+    # The script places names once the page has its new width.
+    page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
-def test_it_opens_without_a_console_message(page):
+def test_every_part_takes_up_room_and_nothing_is_said_to_the_console(page):
     page.refresh()
-    assert page.get_log("browser") == []
-
-
-def test_every_part_is_there_and_takes_up_room(page):
     show(page)
     for part in PARTS:
         height = page.execute_script("return document.getElementById(arguments[0]).offsetHeight", part)
         assert height > 50, part
-
-
-def test_what_files_contain_is_text_not_markup(page):
-    assert page.title.startswith("Clusters of features.h5")
-    assert page.execute_script("return document.scripts.length") == 2
-    assert "beware <script>" in page.execute_script("return document.querySelector('.warnings').innerText")
+    assert page.get_log("browser") == []
 
 
 def test_nothing_is_loaded_from_elsewhere(page):
@@ -56,9 +59,9 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 def test_every_image_decodes_and_has_an_alternative_text(page):
     images = page.execute_script(
-        "return [...document.images].map(i => [i.complete && i.naturalWidth, i.alt.length, i.offsetWidth])"
+        "return [...document.querySelectorAll('main img')].map(i => [i.naturalWidth, i.alt.length, i.offsetWidth])"
     )
-    assert len(images) > 2 + 5 * 2
+    assert len(images) > 5 * 2
     assert all(width > 0 and text > 5 and shown > 10 for width, text, shown in images)
     drawings = page.execute_script(
         "return [...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
@@ -99,7 +102,7 @@ def point_at(page, number, *, event="pointermove", frame=0):
         frame.dispatchEvent(new PointerEvent(event, { ...place, bubbles: true }));
         const tip = document.querySelector(".tip"), edges = tip.getBoundingClientRect();
         return { text: tip.innerText, shown: getComputedStyle(tip).display !== "none", left: edges.left,
-                 right: edges.right, picture: getComputedStyle(tip.querySelector("i")).display !== "none" };
+                 right: edges.right, picture: getComputedStyle(tip.querySelector("img")).display !== "none" };
         """,
         number,
         event,
@@ -147,36 +150,25 @@ def test_without_scripts_everything_but_the_hint_is_there(page):
         assert part in text
 
 
-def test_the_chosen_restart_is_drawn_on_top(page):
-    classes = page.execute_script(
-        "return [...document.querySelectorAll('#loss path')].map(p => p.getAttribute('class'))"
-    )
-    assert classes == ["curve", "curve", "curve", "chosen"]
-
-
 @pytest.mark.parametrize("n_clusters", [10, 100])
 def test_names_on_the_map_lie_inside_and_apart(browser, tmp_path, n_clusters):
     generator = np.random.default_rng(0)
     labels = np.arange(1000) % n_clusters
     features = 3 * generator.normal(size=(n_clusters, 16))[labels] + generator.normal(size=(1000, 16))
     write_features(tmp_path / "x.h5", features.astype(np.float32))
-    with open_features(tmp_path / "x.h5") as rows:
-        write_report(Clusters(labels), tmp_path / "report.html", features=rows)
+    write_report(Clusters(labels), tmp_path / "report.html", features=tmp_path / "x.h5")
     browser.get((tmp_path / "report.html").as_uri())
-    for width, least in ((400, 0.1), (1400, 0.8)):
+    for width, least in ((400, 0.4), (1400, 0.9)):
         show(browser, width=width)
         boxes = browser.execute_script(
             "const map = document.querySelector('.map').getBoundingClientRect();"
-            "return [...document.querySelectorAll('.map span')].map(s => s.getBoundingClientRect())"
-            ".filter(b => b.width).map(b => [b.left - map.left, b.top - map.top, map.right - b.right,"
-            " map.bottom - b.bottom, b.left, b.top, b.right, b.bottom])"
+            "return [...document.querySelectorAll('.map span')].filter(s => s.style.visibility !== 'hidden')"
+            ".map(s => s.getBoundingClientRect())"
+            ".map(b => [b.left - map.left, b.top - map.top, b.right - map.left, b.bottom - map.top, map.width])"
         )
         assert len(boxes) >= least * n_clusters
-        assert min(min(box[:4]) for box in boxes) > -2
-        for first in range(len(boxes)):
-            for other in boxes[:first]:
-                left, top, right, bottom = boxes[first][4:]
-                # A pixel of their frames may overlap.
-                apart = (left - other[6], other[4] - right, top - other[7], other[5] - bottom)
-                assert max(apart) > -3
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        for place, (left, top, right, bottom, room) in enumerate(boxes):
+            assert min(left, top, room - right, 0.75 * room - bottom) > -2
+            # Rounding may let frames overlap by a pixel.
+            for others in boxes[:place]:
+                assert max(left - others[2], others[0] - right, top - others[3], others[1] - bottom) > -2

@@ -1,4 +1,4 @@
-"""Rows that came from arrays of images show them, if the array is where it may be and has one image for each row."""
+"""Pictures of rows are found where they may be, and never elsewhere."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import io
 import os
 import pickle
 import struct
+import zipfile
+from base64 import b64decode
 
-import h5py
 import numpy as np
 import pytest
 from PIL import Image
 
+from cceclust.errors import InputError
 from cceclust.io import Clusters, open_features, write_features
-from cceclust.report import pictures as module
-from cceclust.report.pictures import ImageFinder, Pictures, find_pictures
+from cceclust.report.pictures import find_pictures, shrink
 
 N_ROWS = 12
 
 
-def clusters_from(source):
-    return Clusters(np.zeros(N_ROWS, int), provenance={"input": source})
+def clusters_from(source="", paths=None):
+    return Clusters(np.zeros(N_ROWS, int), provenance={"input": source}, paths=paths)
 
 
 def write_idx(path, n_images=N_ROWS):
@@ -32,14 +33,13 @@ def write_idx(path, n_images=N_ROWS):
 
 
 def first_values(pictures):
-    return [int(pictures.read(row)[0, 0, 0]) for row in range(N_ROWS)]
+    return [int(pictures(row)[0, 0, 0]) for row in range(N_ROWS)]
 
 
 def test_images_of_mnist_are_found_by_the_name_that_extract_states(tmp_path):
     images = write_idx(tmp_path / "t10k-images-idx3-ubyte.gz", 15)
     stated = f"/elsewhere/t10k-images-idx3-ubyte.gz (first {N_ROWS})"
-    found = find_pictures(clusters_from(stated), None, ImageFinder(tmp_path), None)
-    assert first_values(found) == images[:N_ROWS, 0, 0].tolist()
+    assert first_values(find_pictures(clusters_from(stated), None, tmp_path)) == images[:N_ROWS, 0, 0].tolist()
 
 
 def test_batches_of_cifar_and_their_split_are_found(tmp_path):
@@ -48,95 +48,85 @@ def test_batches_of_cifar_and_their_split_are_found(tmp_path):
     for name, value in (("data_batch_1", 10), ("test_batch", 20)):
         batch = {b"data": np.full((N_ROWS, 3072), value, np.uint8), b"labels": [0] * N_ROWS}
         (folder / name).write_bytes(pickle.dumps(batch))
-    finder = ImageFinder(tmp_path)
     for split, value in (("train", 10), ("test", 20)):
-        found = find_pictures(clusters_from(f"cifar-10-batches-py ({split})"), None, finder, None)
+        found = find_pictures(clusters_from(f"cifar-10-batches-py ({split})"), None, tmp_path)
         assert first_values(found) == [value] * N_ROWS
-    assert find_pictures(clusters_from("cifar-10-batches-py"), None, finder, None) is None
+    assert find_pictures(clusters_from("cifar-10-batches-py"), None, tmp_path) is None
 
 
-def test_images_of_stl10_are_found(tmp_path):
-    np.full((N_ROWS, 3, 96, 96), 33, np.uint8).tofile(tmp_path / "train_X.bin")
-    found = find_pictures(clusters_from("train_X.bin"), None, ImageFinder(tmp_path), None)
-    assert first_values(found) == [33] * N_ROWS
+def test_a_dataset_beside_the_features_and_a_file_that_is_asked_for_are_found(tmp_path):
+    import h5py
 
-
-def test_arrays_of_hdf5_files_are_found_also_beside_the_features(tmp_path):
     images = np.arange(N_ROWS, dtype=np.uint8)[:, None, None] * np.ones((5, 5), np.uint8)
-    with h5py.File(tmp_path / "pixels.h5", "w") as file:
-        file["pictures"] = images
-        file["masks"] = images * 2
-    found = find_pictures(clusters_from("pixels.h5:pictures"), None, ImageFinder(tmp_path), None)
-    assert first_values(found) == list(range(N_ROWS))
     write_features(tmp_path / "x.h5", np.eye(N_ROWS, dtype=np.float32))
     with open_features(tmp_path / "x.h5") as features:
-        assert find_pictures(Clusters(np.zeros(N_ROWS, int)), features, ImageFinder(tmp_path), None) is None
+        assert find_pictures(clusters_from(), features, tmp_path) is None
     with h5py.File(tmp_path / "x.h5", "r+") as file:
         file["images"] = images
     with open_features(tmp_path / "x.h5") as features:
-        found = find_pictures(Clusters(np.zeros(N_ROWS, int)), features, ImageFinder(tmp_path), None)
-        assert first_values(found) == list(range(N_ROWS))
+        assert first_values(find_pictures(clusters_from(), features, tmp_path)) == list(range(N_ROWS))
+    np.save(tmp_path / "images.npy", images[::-1])
+    found = find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
+    assert first_values(found) == list(range(N_ROWS))[::-1]
 
 
-def test_a_file_of_images_can_be_given(tmp_path):
-    np.save(tmp_path / "images.npy", np.full((N_ROWS, 4, 4), 7, np.uint8))
-    file = tmp_path / "images.npy"
-    assert first_values(find_pictures(clusters_from(""), None, ImageFinder(file), file)) == [7] * N_ROWS
+def test_another_number_of_images_is_not_taken(tmp_path):
+    np.save(tmp_path / "images.npy", np.zeros((N_ROWS + 1, 4, 4), np.uint8))
+    assert find_pictures(clusters_from("images.npy"), None, tmp_path) is None
+    with pytest.raises(InputError, match="holds no collection of 12 images"):
+        find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
 
 
-@pytest.mark.parametrize("n_images", [N_ROWS - 1, N_ROWS + 1])
-def test_another_number_of_images_is_not_shown_and_said(tmp_path, n_images):
-    file = tmp_path / "images.npy"
-    np.save(file, np.zeros((n_images, 4, 4), np.uint8))
-    assert find_pictures(clusters_from("images.npy"), None, ImageFinder(tmp_path), None) is None
-    found = find_pictures(clusters_from(""), None, ImageFinder(file), file)
-    assert found.read(0) is None
-    assert "images.npy holds no array of 12 images" in found.described
+def test_files_and_members_of_archives_are_read_in_the_order_of_rows(tmp_path):
+    paths = np.array([f"{row:02}.png" for row in range(N_ROWS)])
+    for row, path in enumerate(paths):
+        Image.new("RGB", (9, 9), (row, 0, 0)).save(tmp_path / path)
+    assert first_values(find_pictures(clusters_from(paths=paths[::-1]), None, tmp_path)) == list(range(N_ROWS))[::-1]
+    with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
+        for path in paths:
+            archive.write(tmp_path / path, path)
+    inside = np.array([f"images.zip/{path}" for path in paths])
+    assert first_values(find_pictures(clusters_from("images.zip", inside), None, tmp_path)) == list(range(N_ROWS))
+    assert find_pictures(clusters_from(paths=np.array(["a text"] * N_ROWS)), None, tmp_path) is None
 
 
-def test_arrays_outside_of_the_folder_are_not_opened(tmp_path):
+def test_what_lies_outside_of_the_folder_is_not_opened(tmp_path):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
-    write_idx(outside / "a-images-idx3-ubyte.gz")
-    (inside / "a-images-idx3-ubyte.gz").symlink_to(outside / "a-images-idx3-ubyte.gz")
-    (inside / "linked").symlink_to(outside, target_is_directory=True)
     (inside / "folder").mkdir()
-    (inside / "folder" / "b-images-idx3-ubyte.gz").symlink_to(outside / "a-images-idx3-ubyte.gz")
-    (inside / "list.txt").write_text(f"{outside}/a.png\n" * N_ROWS)
-    finder = ImageFinder(inside)
-    names = ("a-images-idx3-ubyte.gz", "linked", "folder", "list.txt", f"{outside}/a-images-idx3-ubyte.gz", "..")
-    for name in names:
-        assert find_pictures(clusters_from(name), None, finder, None) is None, name
-    assert find_pictures(clusters_from("a-images-idx3-ubyte.gz"), None, ImageFinder(outside), None) is not None
+    write_idx(outside / "a-images-idx3-ubyte.gz")
+    Image.new("RGB", (9, 9)).save(outside / "image.png")
+    Image.new("RGB", (9, 9)).save(inside / "image.png")
+    for link in ("a-images-idx3-ubyte.gz", "folder/a-images-idx3-ubyte.gz"):
+        (inside / link).symlink_to(outside / "a-images-idx3-ubyte.gz")
+    (inside / "linked").symlink_to(outside, target_is_directory=True)
+    (inside / "link.png").symlink_to(outside / "image.png")
+    (inside / "loop.png").symlink_to("loop.png")
+    (inside / "damaged.png").write_bytes(b"no image")
+    (inside / "list.txt").write_text(f"{outside}/image.png\n" * N_ROWS)
+    os.mkfifo(inside / "pipe.png")
+    os.mkfifo(inside / "b-images-idx3-ubyte")
+    for name in ("a-images-idx3-ubyte.gz", "b-images-idx3-ubyte", "linked", "folder", "list.txt", "..", "x" * 999):
+        assert find_pictures(clusters_from(name), None, inside) is None, name
+    wrong = [
+        "../outside/image.png",
+        f"{outside}/image.png",
+        "link.png",
+        "linked/image.png",
+        "loop.png",
+        "null\0byte.png",
+    ]
+    paths = np.array(["linked/../inside/image.png", *wrong, "damaged.png", "pipe.png", "absent.png", "/dev/zero", "."])
+    pictures = find_pictures(clusters_from(paths=paths), None, inside)
+    assert pictures(0) is not None
+    assert [paths[row] for row in range(1, N_ROWS) if pictures(row) is not None] == []
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of Unix")
-def test_pipes_are_not_opened(tmp_path):
-    (tmp_path / "folder").mkdir()
-    for name in ("a-images-idx3-ubyte", "folder/a-images-idx3-ubyte"):
-        os.mkfifo(tmp_path / name)
-    for name in ("a-images-idx3-ubyte", "folder"):
-        assert find_pictures(clusters_from(name), None, ImageFinder(tmp_path), None) is None
+def test_small_images_keep_every_pixel_and_large_ones_shrink():
+    def decoded(pixels):
+        return Image.open(io.BytesIO(b64decode(shrink(pixels, 80).partition(",")[2])))
 
-
-def test_a_sheet_holds_the_pictures_in_order(tmp_path):
-    pictures = Pictures(
-        lambda row: None if row == 1 else np.full((8, 4, 3), 60 * row, np.uint8), "", ImageFinder(tmp_path)
-    )
-    sheet, shown, columns, side = pictures.sheet(np.arange(5))
-    assert (shown, columns, side) == ([0, 2, 3, 4], 2, 8)
-    image = np.asarray(Image.open(io.BytesIO(sheet)).convert("RGB")).astype(int)
-    assert np.abs(image[[4, 4, 12, 12], [4, 12, 4, 12], 0] - [0, 120, 180, 240]).max() < 20
-    assert Pictures(lambda row: None, "", ImageFinder(tmp_path)).sheet(np.arange(3)) == (b"", [], 1, 1)
-
-
-def test_a_sheet_that_is_too_large_has_fewer_pictures(tmp_path, monkeypatch):
-    noise = np.random.default_rng(0).integers(0, 255, (64, 20, 20, 3)).astype(np.uint8)
-    pictures = Pictures(lambda row: noise[row], "", ImageFinder(tmp_path))
-    whole = pictures.sheet(np.arange(64))
-    monkeypatch.setattr(module, "MOST_BYTES_OF_A_SHEET", len(whole[0]) // 3)
-    sheet, shown, columns, _ = pictures.sheet(np.arange(64))
-    assert len(sheet) <= len(whole[0]) // 3
-    assert shown == list(range(0, 64, 4))
-    assert columns == 4
+    small = np.random.default_rng(0).integers(0, 255, (8, 8, 3)).astype(np.uint8)
+    assert np.array_equal(np.asarray(decoded(small)), small)
+    assert decoded(np.zeros((600, 300, 3), np.uint8)).size == (40, 80)
