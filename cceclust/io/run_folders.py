@@ -10,7 +10,7 @@ from cceclust.errors import FileContentError
 from cceclust.io.provenance import check_stamp
 from cceclust.io.reading import reading
 
-__all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
+__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
 
 CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
     "config.json",
@@ -28,14 +28,7 @@ def is_run(path: str | Path) -> bool:
 
 
 def run_of(path: str | Path) -> Path | None:
-    """Return the folder of a run, given that folder or the network in it; None for any other path.
-
-    Examples
-    --------
-    >>> from cceclust.io.run_folders import run_of
-    >>> run_of("sample_data/digits.h5") is None
-    True
-    """
+    """Return the folder of a run, given that folder or the network in it; None for any other path."""
     path = Path(path)
     if path.name == MODEL and is_run(path.parent):
         return path.parent
@@ -71,7 +64,7 @@ def read_config(run: Path) -> dict[str, Any]:
 def read_metrics(run: Path) -> list[dict[str, Any]]:
     """Read the metrics of each complete epoch of a run."""
     path = run / METRICS
-    if not path.is_file() or not path.stat().st_size:
+    if not path.is_file():
         return []
     with reading(path, "the metrics of a run"):
         epochs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

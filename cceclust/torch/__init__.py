@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 # Imported on first use: the processes that decode images for `extract` do not need the training code.
 HOMES = {
-    "CollisionCrossEntropy": "cceclust.torch.losses",
-    "DeepTrainer": "cceclust.torch.deep",
-    "SelfLabelingLoss": "cceclust.torch.losses",
-    "build_network": "cceclust.torch.networks",
-    "estimate_pseudo_labels": "cceclust.torch.em",
-    "extract_features": "cceclust.torch.extraction",
-    "resnet18": "cceclust.torch.resnet",
-    "resnet50": "cceclust.torch.resnet",
+    "CollisionCrossEntropy": "losses",
+    "DeepTrainer": "deep",
+    "SelfLabelingLoss": "losses",
+    "build_network": "networks",
+    "estimate_pseudo_labels": "em",
+    "extract_features": "extraction",
+    "resnet18": "resnet",
+    "resnet50": "resnet",
 }
 
 __all__ = [
@@ -47,8 +47,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module 'cceclust.torch' has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    return getattr(importlib.import_module(f"cceclust.torch.{HOMES[name]}"), name)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cceclust.errors import InputError
-from cceclust.torch.small_resnet import small_resnet18
+from cceclust.torch.resnet import small_resnet18
 from cceclust.torch.vgg import COLUMNS, VGG4
 
 __all__ = ["NETWORKS", "ClusterNetwork", "Standardize", "build_network", "choose_network"]
@@ -23,14 +23,9 @@ NARROWING = 8
 
 
 class Standardize(nn.Module):
-    """Subtract each channel's mean and divide by its standard deviation.
+    """Subtract each channel's mean and divide by its standard deviation, both of pixels from 0 to 1.
 
-    Both are buffers and saved with the network, which therefore always takes raw images.
-
-    Parameters
-    ----------
-    mean, deviation : sequence of n_channels numbers
-        Of pixels from 0 to 1.
+    They are buffers and saved with the network, which therefore always takes raw images.
     """
 
     mean: Tensor
@@ -47,23 +42,11 @@ class Standardize(nn.Module):
 
 
 class ClusterNetwork(nn.Module):
-    """A backbone and a linear head that turns its features into the logits of the clusters (equation 2).
+    """A backbone and a linear head that turns its features into the logits of the clusters (equation 2)."""
 
-    Parameters
-    ----------
-    backbone : nn.Module
-        Maps images to features (n, n_features).
-    n_features, n_clusters : int
-        Sizes of the head.
-    standardize : nn.Module, optional
-        Applied to the images before the backbone.
-    """
-
-    def __init__(
-        self, backbone: nn.Module, n_features: int, n_clusters: int, standardize: nn.Module | None = None
-    ) -> None:
+    def __init__(self, standardize: nn.Module, backbone: nn.Module, n_features: int, n_clusters: int) -> None:
         super().__init__()
-        self.standardize = standardize or nn.Identity()
+        self.standardize = standardize
         self.backbone = backbone
         self.head = nn.Linear(n_features, n_clusters)
         nn.init.zeros_(self.head.bias)
@@ -75,10 +58,7 @@ class ClusterNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images to logits (n, n_clusters)."""
-        features = self.features(images)
-        # Pseudo-labels need logits that are not rounded to half precision.
-        with torch.autocast(features.device.type, enabled=False):
-            result: Tensor = self.head(features.float())
+        result: Tensor = self.head(self.features(images))
         return result
 
 
@@ -127,19 +107,12 @@ def build_network(
         raise InputError(f"network={name!r}; expected one of {', '.join(NETWORKS)}")
     form = NETWORKS[name]
     backbone = form.build(form.size)
-    standardize = None if mean is None or deviation is None else Standardize(mean, deviation)
-    return ClusterNetwork(backbone, backbone.n_features, n_clusters, standardize)
+    standardize = nn.Identity() if mean is None or deviation is None else Standardize(mean, deviation)
+    return ClusterNetwork(standardize, backbone, backbone.n_features, n_clusters)
 
 
 def choose_network(name: str, size: int, *, is_grey: bool) -> str:
-    """Return the network for images of this size: VGG-4 for ``auto``, and the right variant of ``resnet18``.
-
-    Examples
-    --------
-    >>> from cceclust.torch.networks import choose_network
-    >>> choose_network("auto", 28, is_grey=True), choose_network("resnet18", 96, is_grey=False)
-    ('vgg4-28', 'resnet18-96')
-    """
+    """Return the network for images of this size: VGG-4 for ``auto``, and the right variant of ``resnet18``."""
     for_size = 32 if size <= LARGEST_FOR_32 else 96
     if name == "resnet18":
         return f"resnet18-{for_size}"

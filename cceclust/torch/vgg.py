@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from torch import nn
 
-from cceclust.errors import InputError
-
 __all__ = ["COLUMNS", "VGG4"]
 
 N_CONVOLUTIONS = 4
@@ -33,29 +31,11 @@ COLUMNS = {28: Column(1, 64, 1, 3), 32: Column(3, 32, 1, 4), 96: Column(3, 128, 
 class VGG4(nn.Sequential):
     """The four convolutions of VGG-4, each with batch norm and ReLU, with max pooling between them.
 
-    Parameters
-    ----------
-    size : {28, 32, 96}
-        Side length of the images; chooses the column of the table.
-    narrowing : int
-        Divides the widths of all convolutions: 8 makes a network that learns in minutes without a GPU.
-
-    Attributes
-    ----------
-    n_features : int
-        Number of output features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from cceclust.torch.vgg import VGG4
-    >>> VGG4(28)(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 4608])
+    `size` is the side of the images and chooses the column of the table. `narrowing` divides the widths of all
+    convolutions: 8 makes a network that learns in minutes without a GPU.
     """
 
     def __init__(self, size: int, narrowing: int = 1) -> None:
-        if size not in COLUMNS:
-            raise InputError(f"size={size}; VGG-4 is made for images of {', '.join(map(str, COLUMNS))} px")
         n_in, first_width, stride, last_side = COLUMNS[size]
         width = first_width // narrowing
         layers: list[nn.Module] = []

@@ -12,22 +12,9 @@ from cceclust.torch.objectives.iic import IIC
 from cceclust.torch.objectives.imsat import IMSAT
 from cceclust.torch.objectives.miadm import MIADM
 from cceclust.torch.objectives.objective import Objective
-from cceclust.torch.objectives.scan import SCAN
 from cceclust.torch.objectives.sela import SeLa
 
-__all__ = [
-    "CCE",
-    "IIC",
-    "IMSAT",
-    "MIADM",
-    "OBJECTIVES",
-    "SCAN",
-    "CCEByPGD",
-    "Objective",
-    "SeLa",
-    "make_objective",
-    "parameters_of",
-]
+__all__ = ["OBJECTIVES", "Objective", "make_objective"]
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "cce": CCE,
@@ -36,7 +23,6 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "iic": IIC,
     "sela": SeLa,
     "miadm": MIADM,
-    "scan": SCAN,
 }
 
 
@@ -45,7 +31,7 @@ def make_objective(name: str, **parameters: Any) -> Objective:
 
     Parameters
     ----------
-    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm", "scan"}
+    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm"}
         See :data:`OBJECTIVES`.
     **parameters
         Parameters of the objective.
@@ -58,21 +44,9 @@ def make_objective(name: str, **parameters: Any) -> Objective:
     """
     if name not in OBJECTIVES:
         raise InputError(f"objective={name!r}; expected one of {', '.join(OBJECTIVES)}")
-    known = parameters_of(name)
+    known = [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]
     for parameter in parameters:
         if parameter not in known:
             has = ", ".join(known) or "none"
             raise InputError(f"objective {name!r} has no parameter {parameter!r}; it has {has}")
     return OBJECTIVES[name](**parameters)
-
-
-def parameters_of(name: str) -> list[str]:
-    """Return the names of the parameters that an objective has.
-
-    Examples
-    --------
-    >>> from cceclust.torch.objectives import parameters_of
-    >>> parameters_of("sela")
-    ['sharpness', 'augmentation_weight', 'max_iter']
-    """
-    return [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]

@@ -18,20 +18,6 @@ class CCEByPGD(CCE):
 
     A step that would raise the loss is not taken, and later steps are half as long: unlike the fixed step sizes of
     the paper's Table 1, this needs no tuning and cannot diverge.
-
-    Parameters
-    ----------
-    fairness : float
-        λ, the weight of equal cluster sizes; the paper uses 100.
-    augmentation_weight : float
-        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
-    max_iter : int
-        Steps in each batch.
-
-    Examples
-    --------
-    >>> logits = torch.randn(8, 3, requires_grad=True)
-    >>> CCEByPGD()(logits, logits)["loss"].backward()
     """
 
     def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, max_iter: int = 200) -> None:
@@ -39,7 +25,7 @@ class CCEByPGD(CCE):
 
     @torch.no_grad()
     def pseudo_labels(self, logits: Tensor) -> Tensor:
-        """Return the pseudo-labels (n_samples, n_clusters) for these logits."""
+        """Return y for these logits."""
         probabilities = logits.softmax(dim=1)
         n_clusters = probabilities.shape[1]
         smallest = torch.finfo(probabilities.dtype).tiny
@@ -58,7 +44,7 @@ class CCEByPGD(CCE):
         return labels
 
     def unfairness(self, labels: Tensor) -> Tensor:
-        """Return KL(ȳ ‖ u) for the uniform u."""
+        """Return KL(ȳ ‖ u)."""
         mean = labels.mean(dim=0)
         return torch.xlogy(mean, len(mean) * mean).sum()
 
@@ -71,11 +57,6 @@ def project_to_simplex(rows: Tensor) -> Tensor:
     """Return the nearest points (n, k) whose entries are not negative and sum to 1.
 
     J. Duchi et al., "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008.
-
-    Examples
-    --------
-    >>> project_to_simplex(torch.tensor([[1.0, 1.0, -3.0]]))
-    tensor([[0.5000, 0.5000, 0.0000]])
     """
     # A shift of a row along (1, …, 1) does not change its projection, and keeps the digits of small numbers.
     rows = rows - rows.amax(dim=1, keepdim=True)

@@ -15,13 +15,7 @@ __all__ = ["IIC"]
 
 
 class IIC(Objective):
-    """−I(c; c_view) for the joint distribution P = mean of σ σ_viewᵀ, made symmetric.
-
-    Examples
-    --------
-    >>> logits = torch.randn(8, 3, requires_grad=True)
-    >>> IIC()(logits, logits)["loss"].backward()
-    """
+    """−I(c; c_view) for the joint distribution P = mean of σ σ_viewᵀ, made symmetric."""
 
     def __init__(self) -> None:
         super().__init__()

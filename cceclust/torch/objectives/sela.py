@@ -16,6 +16,9 @@ from cceclust.validation import check_count, check_non_negative, check_positive
 
 __all__ = ["SeLa", "balanced_labels"]
 
+# The part of the iterations in which the sharpness of the transport grows.
+GROWING = 0.8
+
 
 class SeLa(Objective):
     """Mean of H(y, σ) + w · mean of H(y, σ_view) with one-hot y in clusters of equal size.
@@ -28,11 +31,6 @@ class SeLa(Objective):
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     max_iter : int
         Sinkhorn iterations per batch.
-
-    Examples
-    --------
-    >>> logits = torch.randn(8, 3, requires_grad=True)
-    >>> SeLa()(logits, logits)["loss"].backward()
     """
 
     def __init__(self, sharpness: float = 25.0, augmentation_weight: float = 1.0, max_iter: int = 50) -> None:
@@ -46,27 +44,23 @@ class SeLa(Objective):
 
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss and its parts."""
-        labels = balanced_labels(logits, self.sharpness, self.max_iter).argmax(dim=1)
+        labels = balanced_labels(logits.detach(), self.sharpness, self.max_iter).argmax(dim=1)
         of_images, of_views = (functional.cross_entropy(scores, labels) for scores in (logits, view))
-        return {
-            "loss": of_images + self.augmentation_weight * of_views,
-            "cross_entropy": of_images,
-            "view": of_views,
-        }
+        return {"loss": of_images + self.augmentation_weight * of_views, "images": of_images, "views": of_views}
 
 
-@torch.no_grad()
 def balanced_labels(logits: Tensor, sharpness: float, max_iter: int) -> Tensor:
-    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and equal column sums, by Sinkhorn.
+    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and nearly equal column sums, by Sinkhorn.
 
-    Examples
-    --------
-    >>> balanced_labels(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), 25.0, 50).argmax(dim=1)
-    tensor([0, 1])
+    All in logarithms: for a head that is sure of itself, σ^sharpness would be 0 in whole columns, which no α can fill.
+    The sharpness grows up to its value, from one that makes all entries alike: otherwise the columns that such a head
+    does not predict would need thousands of iterations to fill.
     """
-    scores = sharpness * logits.log_softmax(dim=1)
+    log_sigma = logits.log_softmax(dim=1)
     size = logits.new_tensor(logits.shape[0] / logits.shape[1]).log()
-    for _ in range(max_iter):
-        scores = scores.log_softmax(dim=1)
-        scores = scores - scores.logsumexp(dim=0) + size
-    return scores.softmax(dim=1)
+    pull = torch.zeros_like(size)
+    softest = (-1 / log_sigma.amin()).clamp_max(sharpness)
+    for step in range(1, max_iter + 1):
+        now = softest * (sharpness / softest) ** min(1.0, step / (GROWING * max_iter))
+        pull = pull + (size - (now * (log_sigma + pull)).log_softmax(dim=1).logsumexp(dim=0)) / now
+    return (sharpness * (log_sigma + pull)).softmax(dim=1)
