@@ -127,7 +127,7 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
         height, width = image.shape[:2]
         short = min(height, width)
         left, top = (width - short) // 2, (height - short) // 2
-        square = resample(image, size, (left, top, left + short, top + short))
+        square = resample(image[top : top + short, left : left + short], size, (0, 0, short, short))
         pixels[len(kept)] = square.transpose(2, 0, 1) if n_channels == 3 else np.rint(square @ LUMINANCE)
         kept.append(index)
     if not kept:

@@ -43,7 +43,7 @@ def test_tells_what_was_done_and_the_next_command(
     assert "40 × 512 float32" in out
     assert out.endswith(f"Next: cceclust fit --k 10 {tmp_path / 'features.h5'}\n")
     assert run(["extract", str(DIGITS), *options]) == 0
-    assert "was complete already" in capsys.readouterr().out
+    assert "it was complete already" in capsys.readouterr().out
 
 
 def test_json_is_what_the_library_returns(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,7 @@ def test_without_labels_the_number_of_clusters_is_left_open(
 ) -> None:
     shutil.copytree(DIGITS / "7", tmp_path / "sevens")
     assert run(["extract", str(tmp_path / "sevens"), *options]) == 0
-    assert "cceclust fit --k K " in capsys.readouterr().out
+    assert "cceclust fit --k auto " in capsys.readouterr().out
 
 
 def test_changed_inputs_are_refused_with_a_hint(
@@ -117,7 +117,7 @@ def test_stopped_it_says_how_to_continue(
     assert capsys.readouterr().err == expected
 
 
-def test_killed_with_its_workers_it_goes_on_from_the_shell(options: list[str], tmp_path: Path) -> None:
+def test_killed_with_its_workers_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
     arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
     command = [sys.executable, "-m", "cceclust", *arguments, "--workers", "1"]
     journal = tmp_path / "features.h5.part" / "journal.jsonl"
@@ -129,7 +129,7 @@ def test_killed_with_its_workers_it_goes_on_from_the_shell(options: list[str], t
     process.wait()
     assert not (tmp_path / "features.h5").exists()
     second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "went on from image" in second.stdout
+    assert "continued from image" in second.stdout
     killed = (tmp_path / "features.h5").read_bytes()
     assert run([*arguments, "--restart", "--quiet"]) == 0
     assert (tmp_path / "features.h5").read_bytes() == killed

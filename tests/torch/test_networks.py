@@ -9,7 +9,6 @@ from torch import nn
 from cceclust.errors import InputError
 from cceclust.torch import build_network
 from cceclust.torch.networks import NETWORKS, choose_network
-from cceclust.torch.small_resnet import small_resnet18
 from cceclust.torch.vgg import VGG4
 
 
@@ -78,10 +77,6 @@ def test_the_network_is_chosen_by_size_and_colour(size: int, is_grey: bool, want
     assert choose_network(wanted, size, is_grey=is_grey) == chosen
 
 
-def test_unknown_networks_and_sizes_are_refused() -> None:
+def test_unknown_networks_are_refused() -> None:
     with pytest.raises(InputError, match=r"network='vgg5'; expected one of vgg4-28, "):
         build_network("vgg5", 10)
-    with pytest.raises(InputError, match="size=64"):
-        VGG4(64)
-    with pytest.raises(InputError, match="size=28"):
-        small_resnet18(28)

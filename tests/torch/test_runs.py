@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -16,19 +17,19 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
-from cceclust import presets
+from cceclust.cli import deep
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
 from cceclust.io import open_features, read_clusters
 from cceclust.io.images import open_images
-from cceclust.io.scores import score_file
+from cceclust.io.run_folders import read_config
 from cceclust.torch import networks
 from cceclust.torch.objectives import OBJECTIVES
-from cceclust.torch.pixels import fit_to_square, load_pixels, look_at
+from cceclust.torch.pixels import load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.runs import (
     Run,
     RunSettings,
-    choose_settings,
+    channel_statistics,
     cluster_images,
     find_collapse,
     make_trainer,
@@ -99,22 +100,17 @@ class TestFolder:
     def test_all_files_are_there_and_agree(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run", features=True)
         folder = RunFolder(tmp_path / "run")
-        config = folder.read_config()
-        assert (config["network"], config["augmentation"], config["n_clusters"]) == ("vgg4-28", "digits", K)
+        config = read_config(folder.path)
+        assert (config["network"], config["n_clusters"]) == ("vgg4-28", K)
         metrics = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
         assert [line["epoch"] for line in metrics] == [1, 2, 3]
         assert all(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 for line in metrics)
         clusters = read_clusters(folder.clusters)
         assert clusters.labels.tolist() == result.clusters.labels.tolist()
-        assert clusters.loss_curves is not None
-        assert clusters.loss_curves.tolist() == [[line["loss"] for line in metrics]]
         with open_features(folder.features) as features:
             assert features.shape == (60, 36)
             assert features.labels is not None
             assert features.labels.tolist() == (np.arange(60) % K).tolist()
-        scores = score_file(folder.clusters)
-        assert scores.with_labels is not None
-        assert scores.without_labels.silhouette is not None
 
     def test_predictions_for_the_same_images_are_the_same(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run")
@@ -151,7 +147,7 @@ class TestFolder:
         with pytest.raises(FileContentError, match=r"config\.json is damaged"):
             predict_images(tmp_path / "run", open_images(images_file))
 
-    def test_an_earlier_model_can_be_gone_on_from(self, images_file: Path, tmp_path: Path) -> None:
+    def test_a_run_can_start_from_the_network_of_another(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "first")
         model = tmp_path / "first" / "model.safetensors"
         images = open_images(images_file)
@@ -188,7 +184,7 @@ def kill_at(operation: int, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(Path, name, counted(getattr(Path, name)))
 
 
-class TestGoingOn:
+class TestContinuing:
     def test_stopped_at_any_step_it_ends_the_same(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "whole")
         # Three steps an epoch; the last step of an epoch is done before its checkpoint.
@@ -264,14 +260,6 @@ class TestGoingOn:
         with pytest.raises(InputError, match="n_epochs was 3, is 2"):
             run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=2), resume=True)
 
-    def test_two_processes_do_not_share_a_run(self, images_file: Path, tmp_path: Path) -> None:
-        def begin_another(metrics: object) -> None:
-            with pytest.raises(FileError, match=r"process \d+ on .* is writing"):
-                run(images_file, tmp_path / "run", resume=True)
-
-        run(images_file, tmp_path / "run", on_epoch=begin_another)
-
-
 class TestImages:
     def test_without_labels_only_the_scores_are_missing(self, tmp_path: Path) -> None:
         np.save(tmp_path / "stripes.npy", stripes(60))
@@ -311,11 +299,12 @@ class TestImages:
         np.save(tmp_path / "colour.npy", np.zeros((3, 30, 40, 3), np.uint8) + np.array([9, 0, 0], np.uint8))
         assert look_at(open_images(tmp_path / "colour.npy")) == (30, False)
 
-    def test_the_middle_square_is_kept(self) -> None:
-        image = np.zeros((10, 30, 3), np.uint8)
-        image[:, 10:20] = 200
-        assert (fit_to_square(image, 10) == 200).all()
-        assert (fit_to_square(image, 5) == 200).all()
+    @pytest.mark.parametrize("size", [5, 10])
+    def test_the_middle_square_is_kept(self, size: int, tmp_path: Path) -> None:
+        image = np.zeros((1, 10, 30, 3), np.uint8)
+        image[:, :, 10:20] = 200
+        np.save(tmp_path / "wide.npy", image)
+        assert (load_pixels(open_images(tmp_path / "wide.npy"), size, 3).pixels == 200).all()
 
 
 class TestRefusals:
@@ -330,7 +319,6 @@ class TestRefusals:
         ("change", "message"),
         [
             ({"network": "alexnet"}, "network='alexnet'; expected auto, resnet18"),
-            ({"augmentation": "mixup"}, "augmentation='mixup'; expected auto, digits, photos"),
             ({"objective": "dino"}, "objective='dino'"),
             ({"objective_parameters": {"temperature": 1}}, "no parameter 'temperature'"),
             ({"n_epochs": 0}, "n_epochs"),
@@ -364,66 +352,35 @@ class TestCollapse:
 
 
 def test_names_for_the_command_line_are_those_that_exist() -> None:
-    assert set(get_args(presets.ObjectiveName)) == set(OBJECTIVES)
-    assert set(get_args(presets.NetworkName)) == {"auto", "resnet18"} | {
+    assert set(get_args(deep.Objective)) == set(OBJECTIVES)
+    assert set(get_args(deep.Network)) == {"auto", "resnet18"} | {
         name for name in networks.NETWORKS if not name.startswith("resnet18")
     }
-    assert get_args(presets.PresetName) == tuple(presets.PRESETS)
+    without = {name for name in OBJECTIVES if "fairness" not in inspect.signature(OBJECTIVES[name].__init__).parameters}
+    assert set(deep.WITHOUT_FAIRNESS) == without
 
 
-def test_presets_hold_the_papers_settings() -> None:
-    assert choose_settings(preset="stl10") == RunSettings(
-        network="vgg4-96",
-        augmentation="photos",
-        learning_rate=1e-4,
-        head_learning_rate=1e-4,
-        weight_decay=0.01,
-        batch_size=160,
-        n_epochs=50,
-        objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
-    )
-    resnet = choose_settings("miadm", "stl10-resnet18", init="pretext.pth")
-    assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
-    assert resnet.objective_parameters == {"augmentation_weight": 0.5}
-    assert choose_settings("iic", "mnist").objective_parameters == {}
-    assert (resnet.init, resnet.normalization) == ("pretext.pth", "imagenet")
-    with pytest.raises(InputError, match="preset='imagenet'"):
-        choose_settings(preset="imagenet")
-    with pytest.raises(InputError, match="'stl10-resnet18' starts from the checkpoint of a pretext task"):
-        choose_settings(preset="stl10-resnet18")
-
-
-def test_pixels_are_standardised_as_the_pretext_task_did() -> None:
-    pixels = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
-    settings = RunSettings(network="vgg4-32-small", augmentation="photos", normalization="cifar10")
-    standardize = make_trainer(settings, 2, pixels, "cpu").network.get_submodule("standardize")
-    assert isinstance(standardize, networks.Standardize)
-    torch.testing.assert_close(standardize.mean.flatten(), torch.tensor([0.4914, 0.4822, 0.4465]))
-    torch.testing.assert_close(standardize.deviation.flatten(), torch.tensor([0.2023, 0.1994, 0.2010]))
-    by_images = make_trainer(replace(settings, normalization="images"), 2, pixels, "cpu").network
-    assert float(by_images.get_buffer("standardize.mean")[0]) == pytest.approx(128 / 255)
-
-
-def test_normalizations_that_cannot_work_are_refused() -> None:
-    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
-    with pytest.raises(InputError, match="normalization='mnist'; expected images, cifar10"):
-        resolve(RunSettings(normalization="mnist", batch_size=20), digits, 4)
-    with pytest.raises(InputError, match="vgg4-28 takes grey ones"):
-        resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
-
-
-def test_neighbours_need_features_that_were_trained() -> None:
-    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
-    with pytest.raises(InputError, match="objective 'scan' compares images that are neighbours"):
-        resolve(RunSettings(objective="scan", batch_size=20), digits, 4)
+def test_the_command_line_has_the_defaults_of_the_settings() -> None:
+    names = {"epochs": "n_epochs"}
+    for name, parameter in inspect.signature(deep.deep).parameters.items():
+        if hasattr(RunSettings, names.get(name, name)):
+            assert parameter.default == getattr(RunSettings, names.get(name, name)), name
 
 
 def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
     pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
-    settings = RunSettings(network="vgg4-28-small", augmentation="digits")
     largest = {}
     for name in OBJECTIVES:
-        trainer = make_trainer(replace(settings, objective=name), 4, pixels, "cpu")
+        trainer = make_trainer(replace(SETTINGS, objective=name), 4, pixels, "cpu")
         largest[name] = trainer.network.get_parameter("head.weight").abs().max().item()
     assert largest.pop("imsat") < 1e-3
     assert min(largest.values()) > 1e-2
+
+
+def test_constant_channels_are_not_scaled() -> None:
+    pixels = torch.stack([torch.full((4, 4), 51), torch.arange(16).reshape(4, 4)])[None].to(torch.uint8)
+    mean, deviation = channel_statistics(pixels)
+    assert mean == pytest.approx([0.2, 7.5 / 255])
+    assert deviation == pytest.approx([1.0, np.arange(16).std() / 255])
+
+
