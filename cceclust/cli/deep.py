@@ -116,7 +116,9 @@ def deep(
     ] = 0.001,
     seed: Annotated[
         int,
-        training_option(parser=whole_number(0, LARGEST_SEED), metavar="N", help="Same seed and machine, same clusters."),
+        training_option(
+            parser=whole_number(0, LARGEST_SEED), metavar="N", help="Same seed and machine, same clusters."
+        ),
     ] = 0,
     device: Annotated[str, training_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     split: SplitOption = None,

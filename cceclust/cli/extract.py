@@ -74,19 +74,9 @@ def extract(
         Literal["skip", "fail"], input_option(help="Leave out images that cannot be read, or stop at the first.")
     ] = "skip",
     device: Annotated[str, speed_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        speed_option(help="Of the network; auto is bfloat16 with CUDA, otherwise float32."),
-    ] = "auto",
     batch_size: Annotated[
         int | None,
         speed_option(min=1, metavar="N", help="Images at a time. [dim]\\[default: chosen for the device][/]"),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        speed_option(
-            min=0, metavar="N", help="Processes that read images. [dim]\\[default: chosen for the device][/]"
-        ),
     ] = None,
     dtype: Annotated[
         Literal["float32", "float16"], output_option(help="Type of the features; float16 halves the file.")
@@ -122,9 +112,7 @@ def extract(
                 weights=weights,
                 size=size,
                 device=device,
-                precision=precision,
                 batch_size=batch_size,
-                workers=workers,
                 dtype=dtype,
                 on_error=on_error,
                 restart=restart,

@@ -75,7 +75,9 @@ class ExtractionJournal:
             fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
             fresh.replace(settings)
         elif earlier != self._settings:
-            names = sorted(name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name))
+            names = sorted(
+                name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)
+            )
             changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in names)
             raise InputError(
                 f"the extraction to {self._target} was begun with something else: {changes}; repeat the first command, "
@@ -183,7 +185,7 @@ def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
     with reading(target, "a feature file"), h5py.File(target) as file:
-        return file["skipped"].asstr()[...].tolist() if "skipped" in file else []
+        return file["skipped"].asstr("utf-8", errors="surrogateescape")[...].tolist() if "skipped" in file else []
 
 
 def folder_beside(target: Path) -> Path:

@@ -64,7 +64,7 @@ def read_config(run: Path) -> dict[str, Any]:
 def read_metrics(run: Path) -> list[dict[str, Any]]:
     """Read the metrics of each complete epoch of a run."""
     path = run / METRICS
-    if not path.is_file():
+    if not path.is_file() or not path.stat().st_size:
         return []
     with reading(path, "the metrics of a run"):
         epochs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -17,15 +17,8 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
 
     Every call draws new views with torch's global random numbers.
 
-    Parameters
-    ----------
-    kind : {"digits", "photos"}
-        ``digits`` shifts, rotates, scales and shears, which keeps a written digit or letter the same; ``photos``
-        crops, flips and, for RGB, changes colours, which keeps an object the same.
-    size : int
-        Side length of the images.
-    n_channels : int
-        1 or 3.
+    ``digits`` shifts, rotates, scales and shears, which keeps a written digit or letter the same; ``photos`` crops,
+    flips and, for RGB, changes colours, which keeps an object the same.
 
     Examples
     --------
@@ -40,16 +33,11 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
         import kornia.augmentation as kornia
     except ImportError:
         raise MissingExtraError.of("augmentation", "kornia", "torch") from None
-    view: Any
     if kind == "digits":
-        view = kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
-        return view
-    steps = [
+        view: Any = kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
+    else:
         # Resampling cuts all crops of a batch at once.
-        kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample"),
-        kornia.RandomHorizontalFlip(),
-    ]
-    if n_channels == 3:
-        steps += [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
-    view = kornia.ImageSequential(*steps)
+        crop = kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample")
+        colours = [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
+        view = kornia.ImageSequential(crop, kornia.RandomHorizontalFlip(), *(colours if n_channels == 3 else []))
     return view

@@ -33,23 +33,8 @@ SETTLING_BATCHES = 40
 class EpochMetrics:
     """Metrics of an epoch. All except the speed are the same in every run with the same seed on the same machine.
 
-    Cluster sizes and scores come from the predictions made during training, which cost nothing extra: each
-    image as the network predicted it at that step.
-
-    Attributes
-    ----------
-    epoch : int
-        Its number, from 1.
-    loss : float
-        Mean loss of its batches.
-    parts : dict of float
-        Mean of each part of the loss that the objective reports.
-    cluster_entropy : float
-        Entropy of the clusters' sizes divided by its maximum: 1 for equal sizes, 0 for a single cluster.
-    accuracy : float or None
-        Accuracy against the true labels, if there are any; nothing else uses these labels.
-    images_per_second : float
-        Number of images, each with its view, trained on per second.
+    `loss` and its `parts` are means over the batches. `cluster_entropy`, which is 1 for clusters of equal size and 0
+    for a single one, and the `accuracy` against true labels, if any, come from the predictions made in training.
     """
 
     epoch: int
@@ -91,11 +76,6 @@ class DeepTrainer:
         Seed of the batches and the views.
     **parameters
         Parameters of an objective that is given by name.
-
-    Attributes
-    ----------
-    history : list of EpochMetrics
-        One entry per epoch so far.
 
     Examples
     --------
@@ -173,6 +153,7 @@ class DeepTrainer:
         Returns
         -------
         list of EpochMetrics
+            One entry for each epoch so far.
         """
         if not len(images):
             raise InputError("there are no images to train on")
@@ -252,7 +233,7 @@ class DeepTrainer:
     def train_step(
         self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Take one step on a batch, perhaps with images whose cluster is known; return the loss, its parts and the logits.
+        """Take one step on a batch, and perhaps on images whose cluster is known; return the loss, its parts and logits.
 
         With several processes, each is given the whole batch. It makes the same views of it as the others, runs its
         part through the network, and computes the loss of the whole batch from the logits of all.

@@ -1,21 +1,22 @@
-"""Features of images from a frozen network; other processes decode ahead of it, and no work is done twice."""
+"""Features of images from a frozen network; threads decode ahead of it, and no work is done twice."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.io.atomic import check_targets
@@ -29,15 +30,14 @@ from cceclust.torch.pixels import describe_preprocessing, normalize, resize_and_
 from cceclust.torch.ranks import resolve_device
 from cceclust.torch.weights import load_backbone, sha256
 from cceclust.validation import check_count
-from cceclust.workers import WorkerContext
 
 __all__ = ["Extraction", "extract_features"]
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = ("float32", "float16")
 # Images in a batch that keep the device busy and fit into its memory.
 BATCH_SIZES = {"cuda": 256, "mps": 64, "cpu": 32}
-# More processes than this do not decode faster than a GPU computes.
-MOST_WORKERS = 8
+# More threads than this do not decode faster than a GPU computes.
+MOST_THREADS = 8
 
 
 @dataclass
@@ -66,9 +66,7 @@ def extract_features(
     weights: str | Path | None = None,
     size: int = 224,
     device: str = "auto",
-    precision: str = "auto",
     batch_size: int | None = None,
-    workers: int | None = 0,
     dtype: str = "float32",
     on_error: str = "skip",
     restart: bool = False,
@@ -96,14 +94,8 @@ def extract_features(
         Side length of the network's input in pixels.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
-    precision : {"auto", "float32", "bfloat16"}
-        Precision of the network; ``auto`` is bfloat16 with CUDA, and otherwise float32.
     batch_size : int, optional
         Images in a batch; by default chosen for the device.
-    workers : int, optional
-        Number of processes that decode images in advance; with 0 the network waits for each batch, and None chooses for
-        the device. The result is the same. A script that uses workers must be importable: put its code under
-        ``if __name__ == "__main__":``.
     dtype : {"float32", "float16"}
         Type of the features in the file.
     on_error : {"skip", "fail"}
@@ -128,18 +120,11 @@ def extract_features(
     """
     target, place = Path(target), resolve_device(device)
     batch_size = BATCH_SIZES[place.type] if batch_size is None else batch_size
-    if workers is None:
-        few = len(images) <= 4 * batch_size * ranks.count()
-        cores = 1 if place.type == "cpu" else max(1, (os.cpu_count() or 1) // ranks.count())
-        workers = 0 if few else min(MOST_WORKERS, cores)
-    for name, count, least in (("size", size, 1), ("batch_size", batch_size, 1), ("workers", workers, 0)):
-        check_count(count, name, least)
-    choices = {"precision": ("auto", *PRECISIONS), "dtype": ("float32", "float16"), "on_error": ("skip", "fail")}
-    for name, chosen in (("precision", precision), ("dtype", dtype), ("on_error", on_error)):
-        if chosen not in choices[name]:
-            raise InputError(f"{name}={chosen!r}; expected one of {', '.join(choices[name])}")
-    if precision == "auto":
-        precision = "bfloat16" if place.type == "cuda" else "float32"
+    check_count(size, "size", 1)
+    check_count(batch_size, "batch_size", 1)
+    for name, chosen, choices in (("dtype", dtype, DTYPES), ("on_error", on_error, ("skip", "fail"))):
+        if chosen not in choices:
+            raise InputError(f"{name}={chosen!r}; expected {' or '.join(choices)}")
     if target.suffix.lower() not in (".h5", ".hdf5"):
         raise InputError(f"cannot write features to {target}; name a file that ends in .h5")
     inputs = [*images.files, *([] if weights is None else [weights])]
@@ -158,7 +143,6 @@ def extract_features(
         "input_count": len(images),
         "input_fingerprint": images.fingerprint(),
         "dtype": dtype,
-        "precision": precision,
         "device": place.type,
         "batch_size": batch_size,
         "torch_version": str(torch.__version__),
@@ -169,13 +153,22 @@ def extract_features(
         check_targets([target], force=force)
     n_resumed = len(images)
     if not ranks.share(is_complete and not restart):
-        with ExtractionJournal(target, settings, restart=restart) if ranks.is_first() else nullcontext() as journal:
+        work = ExtractionJournal(target, settings, restart=restart) if ranks.is_first() else nullcontext()
+        # Threads that read images set filters of warnings at the same time; afterwards, these are as before.
+        with warnings.catch_warnings(), work as journal:
             n_resumed = ranks.share(journal.images_done if journal else 0)
-            batches = ImageBatches(images, size, batch_size, n_resumed)
-            compute = partial(
-                compute_rows, network, device=place, precision=PRECISIONS[precision], dtype=dtype, on_error=on_error
+            store_features(
+                images,
+                size,
+                batch_size,
+                partial(compute_rows, network, place, dtype),
+                journal,
+                n_resumed,
+                # Without a GPU, the network itself needs the cores.
+                1 if place.type == "cpu" else min(MOST_THREADS, os.cpu_count() or 1),
+                on_error=on_error,
+                report=progress or (lambda n_done, n_images: None),
             )
-            store_features(batches, workers, compute, journal, progress or (lambda n_done, n_images: None))
             if journal is not None:
                 journal.finish(labels=images.labels, paths=images.paths)
     ranks.share(None)
@@ -197,97 +190,83 @@ def as_utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-class ImageBatch(NamedTuple):
-    """Pixels (n, size, size, 3) of successive images; those that could not be read are black, and listed."""
-
-    first_image: int
-    pixels: Tensor
-    skipped: list[tuple[int, str]]
-
-
-class ImageBatches(Dataset[ImageBatch]):
-    """Batches of decoded and resized images: the same ones wherever a run resumes and however many processes share it.
-
-    In every round, each process takes one batch; in the last one, some may have none.
-    """
-
-    def __init__(self, images: ImageCollection, size: int, batch_size: int, first_image: int) -> None:
-        self.images = images
-        self.size = size
-        self.batch_size = batch_size
-        self.first_image = first_image
-        starts = range(first_image, len(images), batch_size)
-        self.starts = starts[ranks.number() :: ranks.count()]
-        self.ends_of_rounds = [*starts[ranks.count() :: ranks.count()], len(images)] if starts else []
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, number: int) -> ImageBatch:
-        start = self.starts[number]
-        indices = range(start, min(start + self.batch_size, len(self.images)))
-        pixels = np.zeros((len(indices), self.size, self.size, 3), np.uint8)
-        skipped = []
-        for row, index in enumerate(indices):
-            try:
-                pixels[row] = resize_and_crop(self.images.read(index), self.size)
-            except FileError as error:
-                skipped.append((index, str(error)))
-        return ImageBatch(start, torch.from_numpy(pixels), skipped)
-
-
 def store_features(
-    batches: ImageBatches,
-    workers: int,
-    compute: Callable[[ImageBatch], NDArray[Any]],
+    images: ImageCollection,
+    size: int,
+    batch_size: int,
+    compute: Callable[[Tensor], NDArray[Any]],
     journal: ExtractionJournal | None,
+    first_image: int,
+    n_threads: int,
+    *,
+    on_error: str,
     report: Callable[[int, int], None],
 ) -> None:
-    """Compute the rows of all batches; the first process stores those of every process, in order."""
-    n_images, n_workers = len(batches.images), min(workers, len(batches))
-    loader = DataLoader(
-        batches,
-        batch_size=None,
-        num_workers=n_workers,
-        # Spawned, because a fork of a process that has run OpenMP may hang or crash.
-        multiprocessing_context=WorkerContext() if n_workers else None,
-        pin_memory=torch.cuda.is_available(),
-    )
-    report(batches.first_image, n_images)
+    """Compute and store the features of all images from the first that is not done.
+
+    In every round each process takes one batch; the batches are the same ones wherever a run resumes and however many
+    processes share it. The first process stores the rows of all, in order.
+    """
+    report(first_image, len(images))
+    starts = range(first_image, len(images), batch_size)
+    own = [range(start, min(start + batch_size, len(images))) for start in starts[ranks.number() :: ranks.count()]]
+    ends = [*starts[ranks.count() :: ranks.count()], len(images)] if starts else []
     # In the last round there may be no batch for this process.
-    for n_done, batch in zip_longest(batches.ends_of_rounds, loader):
-        own = None if batch is None else (compute(batch), len(batch.pixels), batch.skipped)
-        for rows in ranks.gather(own):
+    for n_done, batch in zip_longest(ends, decoded_ahead(images, size, own, n_threads)):
+        result = None
+        if batch is not None:
+            skipped = [(index, image) for index, image in batch if isinstance(image, str)]
+            if skipped and on_error == "fail":
+                raise FileContentError(f"{skipped[0][1]}; --on-error skip (on_error='skip') leaves such images out")
+            readable = [image for _, image in batch if not isinstance(image, str)]
+            pixels = np.stack(readable) if readable else np.empty((0, size, size, 3), np.uint8)
+            result = (compute(torch.from_numpy(pixels)), len(batch), skipped)
+        for rows in ranks.gather(result):
             if rows is not None and journal is not None:
                 journal.append(*rows)
-        report(n_done, n_images)
+        report(n_done, len(images))
 
 
-def compute_rows(
-    network: nn.Module, batch: ImageBatch, *, device: torch.device, precision: torch.dtype, dtype: str, on_error: str
-) -> NDArray[Any]:
-    """Return the features of the images of a batch that could be read."""
-    if batch.skipped and on_error == "fail":
-        raise FileContentError(f"{batch.skipped[0][1]}; --on-error skip (on_error='skip') leaves such images out")
+def decoded_ahead(
+    images: ImageCollection, size: int, batches: list[range], n_threads: int
+) -> Iterator[list[tuple[int, NDArray[np.uint8] | str]]]:
+    """Yield the pixels of every image of a batch, or why it cannot be read, while threads decode the next batch."""
+
+    def read(index: int) -> tuple[int, NDArray[np.uint8] | str]:
+        try:
+            return index, resize_and_crop(images.read(index), size)
+        except FileError as error:
+            return index, str(error)
+
+    # Pillow does not hold the interpreter's lock while it decodes and scales.
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        ahead = pool.map(read, batches[0]) if batches else iter(())
+        for number in range(len(batches)):
+            batch = list(ahead)
+            ahead = pool.map(read, batches[number + 1] if number + 1 < len(batches) else ())
+            yield batch
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def compute_rows(network: nn.Module, device: torch.device, dtype: str, pixels: Tensor) -> NDArray[Any]:
+    """Return the features of pixels (n, size, size, 3)."""
     try:
         with (
             torch.inference_mode(),
-            torch.autocast(device.type, precision, enabled=precision != torch.float32),
-            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True),
         ):
-            features = network(normalize(batch.pixels.to(device, non_blocking=True))).float().cpu().numpy()
+            features = network(normalize(pixels.to(device))).cpu().numpy()
     except torch.OutOfMemoryError:
         raise InputError(
-            f"{device} has too little memory for {len(batch.pixels)} images at once; use a smaller --batch-size "
-            "(batch_size)"
+            f"{device} has too little memory for {len(pixels)} images at once; use a smaller --batch-size (batch_size)"
         ) from None
-    kept = np.delete(np.arange(len(features)), [index - batch.first_image for index, _ in batch.skipped])
     with np.errstate(over="ignore"):
-        rows: NDArray[Any] = features[kept].astype(dtype)
-    is_finite = np.isfinite(rows).all(axis=1)
-    if not is_finite.all():
+        rows: NDArray[Any] = features.astype(dtype)
+    if not np.isfinite(rows).all():
         raise InputError(
-            f"the features of image {batch.first_image + int(kept[is_finite.argmin()])} contain NaN or infinity; try "
-            "--dtype float32 (dtype='float32'), or check the weights"
+            "the features of an image contain NaN or infinity; try --dtype float32 (dtype='float32'), or check the "
+            "weights"
         )
     return rows

@@ -33,7 +33,7 @@ def describe_preprocessing(size: int) -> str:
 
 
 def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Resize the short side to 256/224 of the size, or just to the size if the image is smaller, and take the centre."""
+    """Resize the short side to 256/224 of the size, or to the size if the image is smaller, and take the centre."""
     height, width = image.shape[:2]
     short = min(height, width)
     resized = size if short < size else round(size * RESIZED_TO_CROPPED)
@@ -64,17 +64,7 @@ def normalize(pixels: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LoadedImages:
-    """Images in memory.
-
-    Attributes
-    ----------
-    pixels : tensor (n, n_channels, size, size) of uint8
-        The images that could be read.
-    kept : ndarray of int
-        Their numbers in the collection.
-    skipped : list of str
-        The images that could not be read, and why.
-    """
+    """Images (n, n_channels, size, size) of uint8, their numbers in the collection, and why others were skipped."""
 
     pixels: Tensor
     kept: NDArray[np.int64]
@@ -97,16 +87,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
 
 
 def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
-    """Read all images into memory, cut to the largest square in their middle and scaled.
-
-    Parameters
-    ----------
-    images : ImageCollection
-        See :func:`cceclust.io.images.open_images`.
-    size : int
-        Side length of the squares.
-    n_channels : int
-        3 for RGB, 1 for luminance.
+    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance.
 
     Examples
     --------

@@ -110,10 +110,7 @@ def stage(block: type[BasicBlock | Bottleneck], n_in: int, width: int, depth: in
 def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
     """Return a ResNet-18 with random weights.
 
-    Parameters
-    ----------
-    n_classes : int or None
-        Outputs of ``fc``; None for the 512 pooled features.
+    `n_classes` is the number of outputs of ``fc``, which None leaves out for the 512 pooled features.
 
     Examples
     --------
@@ -128,10 +125,7 @@ def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
 def resnet50(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
     """Return a ResNet-50 with random weights.
 
-    Parameters
-    ----------
-    n_classes : int or None
-        Outputs of ``fc``; None for the 2048 pooled features.
+    `n_classes` is the number of outputs of ``fc``, which None leaves out for the 2048 pooled features.
 
     Examples
     --------

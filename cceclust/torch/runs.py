@@ -46,26 +46,10 @@ __all__ = ["Run", "RunSettings", "cluster_images", "predict_images", "predict_im
 class RunSettings:
     """All that the result of a run depends on, besides the images and their labels.
 
-    Attributes
-    ----------
-    network : str
-        VGG-4 for one size of images, or SCAN's ResNet-18 (``resnet18``); ``auto`` is the VGG-4 for the size of most
-        images. Views of images for ``vgg4-28``, which sees grey, move and slant; those for the others crop, mirror and
-        recolour.
-    init : str or None
-        File of weights for the backbone: a checkpoint of SCAN, SimCLR or MoCo, or the model of a run.
-    objective : str
-        What is minimised.
-    objective_parameters : dict
-        Parameters of the objective that differ from its defaults.
-    learning_rate, head_learning_rate, weight_decay : float
-        Adam's; the head has the same learning rate by default.
-    batch_size : int
-        Images in a step, at most.
-    n_epochs : int
-        How often each image is seen.
-    seed : int
-        Decides the first weights, the batches and the views.
+    `network` is VGG-4 for one size of images, SCAN's ResNet-18 (``resnet18``), or ``auto``: the VGG-4 for the size of
+    most images. Views for ``vgg4-28``, which sees grey, move and slant; those for the others crop, mirror and recolour.
+    `init` is a file of weights for the backbone: a checkpoint of SCAN, SimCLR or MoCo, or the network of a run. The
+    learning rates and the weight decay are Adam's; the head has the same learning rate by default.
     """
 
     network: str = "auto"
@@ -211,7 +195,7 @@ def predict_images(folder: str | Path, images: ImageCollection, *, device: str =
     """Assign images, cropped and scaled to the input size of the network, to the clusters of a run."""
     place = RunFolder(folder)
     config, metadata = read_config(place.path), place.read_model_metadata()
-    name, n_clusters = metadata.get("network"), metadata.get("n_clusters", "")
+    name, n_clusters = metadata.get("network", ""), metadata.get("n_clusters", "")
     if name not in NETWORKS or not n_clusters.isdecimal():
         raise FileContentError(f"{place.model} is damaged: it does not say which network it is")
     form = NETWORKS[name]
@@ -238,16 +222,8 @@ def predict_images_file(
 ) -> tuple[Clusters, list[Path]]:
     """Assign a collection of images to the clusters of a run, write them, and return them and the files written.
 
-    Parameters
-    ----------
-    folder : str or Path
-        The run.
-    path, dataset, labels_dataset
-        As in :func:`cceclust.io.images.open_images`.
-    out : Path, optional
-        Where to write; by default ``*.predicted.h5`` beside the images. With ``-`` clusters go to standard output.
-    force : bool
-        Overwrite a file that exists.
+    The path is anything that :func:`cceclust.io.images.open_images` accepts. By default, clusters go to
+    ``*.predicted.h5`` beside the images; ``-`` stands for standard output.
     """
     path = Path(path).resolve() if Path(path).name in ("", "..") else Path(path)
     out = out or path.with_name((path.name if path.is_dir() else path.stem) + ".predicted.h5")
@@ -261,7 +237,7 @@ def predict_images_file(
 
 
 def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> RunSettings:
-    """Choose the network if it is "auto" by a look at the images, and refuse what is impossible before any long work."""
+    """Choose an "auto" network by a look at the images, and refuse what is impossible before any long work."""
     for name in ("n_epochs", "batch_size"):
         check_count(getattr(settings, name), name, 1)
     smallest_batch = len(images) // math.ceil(len(images) / settings.batch_size)

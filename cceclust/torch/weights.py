@@ -77,13 +77,6 @@ def load_weights(network: nn.Module, path: str | Path) -> None:
     """Load a file of tensors into a network: plain weights, or a checkpoint of SCAN, SimCLR or MoCo.
 
     No code in the file is run. Parts of a checkpoint that the network does not have, such as heads, are ignored.
-
-    Parameters
-    ----------
-    network : nn.Module
-        A backbone, or any network whose parameters have the same names in the file.
-    path : str or Path
-        A ``.pth``, ``.pth.tar``, ``.ckpt`` or ``.safetensors`` file.
     """
     path, expected = Path(path), network.state_dict()
     # SCAN's own ResNet has another name for what torchvision calls "downsample".

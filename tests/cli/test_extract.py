@@ -117,9 +117,9 @@ def test_stopped_it_says_how_to_continue(
     assert capsys.readouterr().err == expected
 
 
-def test_killed_with_its_workers_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
+def test_killed_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
     arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
-    command = [sys.executable, "-m", "cceclust", *arguments, "--workers", "1"]
+    command = [sys.executable, "-m", "cceclust", *arguments]
     journal = tmp_path / "features.h5.part" / "journal.jsonl"
     process = subprocess.Popen(command)
     deadline = time.monotonic() + 60

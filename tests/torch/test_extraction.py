@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -21,7 +22,7 @@ from torch.nn import functional
 from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
 from cceclust.io import open_features
 from cceclust.io.images import open_images
-from cceclust.torch import extract_features, weights
+from cceclust.torch import extract_features, extraction, weights
 from cceclust.torch.pixels import MEAN, STANDARD_DEVIATION, normalize, resize_and_crop
 
 N_IMAGES = 42
@@ -132,14 +133,7 @@ class TestResult:
         assert attributes["input_count"] == N_IMAGES
         assert attributes["torch_version"] == torch.__version__
         assert attributes["complete"] is True
-        assert {"preprocessing", "tool_version", "precision", "device"} <= set(attributes)
-
-    def test_workers_do_not_change_a_bit(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
-        files = []
-        for workers in (0, 2):
-            extract(folder, tmp_path / "features.h5", tiny_weights, workers=workers, restart=True)
-            files.append((tmp_path / "features.h5").read_bytes())
-        assert files[0] == files[1]
+        assert {"preprocessing", "tool_version", "device"} <= set(attributes)
 
     def test_names_that_are_not_utf8_survive(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
         odd_folder = Path(os.fsdecode(b"%b-\xe9" % os.fsencode(folder)))
@@ -151,6 +145,15 @@ class TestResult:
         with open_features(tmp_path / "features.h5") as features:
             assert features.paths is not None
             assert all(Path(path).is_file() for path in features.paths)
+
+    def test_threads_do_not_change_a_bit(
+        self, folder: Path, tmp_path: Path, tiny_weights: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        extract(folder, tmp_path / "one.h5", tiny_weights)
+        several = partial(ThreadPoolExecutor, 4)
+        monkeypatch.setattr(extraction, "ThreadPoolExecutor", lambda n_threads: several())
+        extract(folder, tmp_path / "several.h5", tiny_weights)
+        assert (tmp_path / "several.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
 
     def test_progress_counts_every_image(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
         seen: list[tuple[int, int]] = []
@@ -165,12 +168,13 @@ class TestResult:
             extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float16")
         extract(folder, tmp_path / "features.h5", tiny_weights, dtype="float32", restart=True)
 
+
 # Runs extractions in forks of itself, so that torch is imported once, and kills them: each time at as many file
 # operations as the next line of its input says. An endless number lets one finish.
 VICTIM = """
 import os, signal, sys
 from cceclust.io.images import open_images
-from cceclust.torch import extract_features, weights
+from cceclust.torch import extract_features, extraction, weights
 import torch
 folder, target, weights_file = sys.argv[1:]
 torch.set_num_threads(1)
@@ -349,16 +353,15 @@ class TestContinuing:
         with h5py.File(target) as file:
             assert file["features"].dtype == np.float16
 
+
 class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"size": 0}, "size=0"),
             ({"batch_size": 0}, "batch_size=0"),
-            ({"workers": -1}, "workers=-1"),
             ({"dtype": "int8"}, "dtype='int8'"),
             ({"on_error": "ignore"}, "on_error='ignore'"),
-            ({"precision": "float8"}, "precision='float8'"),
             ({"device": "tpu9000"}, "device='tpu9000'"),
             ({"device": "cuda:77"}, "device='cuda:77' is not there"),
         ],
@@ -386,13 +389,6 @@ class TestOptions:
         monkeypatch.setattr(TinyNetwork, "forward", forward)
         with pytest.raises(InputError, match=r"too little memory for 4 images.*--batch-size"):
             extract(folder, tmp_path / "features.h5", tiny_weights)
-
-    def test_half_precision_is_close_to_full(self, folder: Path, tmp_path: Path, tiny_weights: Path) -> None:
-        for precision in ("float32", "bfloat16"):
-            extract(folder, tmp_path / f"{precision}.h5", tiny_weights, precision=precision)
-        with open_features(tmp_path / "float32.h5") as full, open_features(tmp_path / "bfloat16.h5") as half:
-            assert not np.array_equal(full.array(), half.array())
-            np.testing.assert_allclose(half.array(), full.array(), atol=0.05)
 
 
 class TestPreprocessing:

@@ -8,8 +8,7 @@ from torch import nn
 
 from cceclust.errors import InputError
 from cceclust.torch import build_network
-from cceclust.torch.networks import NETWORKS, choose_network
-from cceclust.torch.vgg import VGG4
+from cceclust.torch.networks import NETWORKS, VGG4, choose_network
 
 
 def conv(n_in: int, n_out: int) -> int:

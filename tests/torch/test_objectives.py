@@ -19,7 +19,7 @@ from cceclust.pseudo_labels import (
     solve_pseudo_labels,
 )
 from cceclust.torch.objectives import OBJECTIVES, make_objective
-from cceclust.torch.objectives.cce_pgd import project_to_simplex
+from cceclust.torch.objectives.cce import project_to_simplex
 from cceclust.torch.objectives.imsat import adversarial_view
 from cceclust.torch.objectives.objective import shannon_cross_entropy
 from cceclust.torch.objectives.sela import balanced_labels
@@ -192,7 +192,9 @@ def test_saturated_single_precision_logits_lose_no_cluster_in_the_transport(cert
     logits = logits_of(0, n_samples=240, n_clusters=6)[0]
     # A head that is sure of itself, and never predicts the last three clusters.
     logits[:, :3] += certainty * np.random.default_rng(1).random((240, 3))
-    single, double = (balanced_labels(torch.tensor(logits, dtype=kind), 25.0, 50) for kind in (torch.float32, torch.float64))
+    single, double = (
+        balanced_labels(torch.tensor(logits, dtype=kind), 25.0, 50) for kind in (torch.float32, torch.float64)
+    )
     assert torch.bincount(single.argmax(dim=1), minlength=6).min() >= 30
     assert (single.argmax(dim=1) == double.argmax(dim=1)).float().mean() > 0.99
 

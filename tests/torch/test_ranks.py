@@ -135,7 +135,7 @@ class TestExtract:
         torch.manual_seed(0)
         save_file(resnet18(n_classes=None).state_dict(), tmp_path / "weights.safetensors")
         options = ["--backbone", "resnet18", "--weights", str(tmp_path / "weights.safetensors"), "--size", "32"]
-        return ["extract", str(DIGITS), *options, "--batch-size", "3", "--workers", "0"]
+        return ["extract", str(DIGITS), *options, "--batch-size", "3"]
 
     def test_killed_under_torchrun_it_continues_to_the_same_file(
         self, pair: Pair, arguments: list[str], tmp_path: Path

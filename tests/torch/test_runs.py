@@ -260,6 +260,7 @@ class TestContinuing:
         with pytest.raises(InputError, match="n_epochs was 3, is 2"):
             run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=2), resume=True)
 
+
 class TestImages:
     def test_without_labels_only_the_scores_are_missing(self, tmp_path: Path) -> None:
         np.save(tmp_path / "stripes.npy", stripes(60))
@@ -382,5 +383,3 @@ def test_constant_channels_are_not_scaled() -> None:
     mean, deviation = channel_statistics(pixels)
     assert mean == pytest.approx([0.2, 7.5 / 255])
     assert deviation == pytest.approx([1.0, np.arange(16).std() / 255])
-
-

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.torch import weights
-from cceclust.torch.vgg import VGG4
+from cceclust.torch.networks import VGG4
 from cceclust.torch.resnet import resnet18, small_resnet18
 from cceclust.torch.weights import load_backbone, load_weights
 

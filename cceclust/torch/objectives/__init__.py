@@ -6,8 +6,7 @@ import inspect
 from typing import Any
 
 from cceclust.errors import InputError
-from cceclust.torch.objectives.cce import CCE
-from cceclust.torch.objectives.cce_pgd import CCEByPGD
+from cceclust.torch.objectives.cce import CCE, CCEByPGD
 from cceclust.torch.objectives.iic import IIC
 from cceclust.torch.objectives.imsat import IMSAT
 from cceclust.torch.objectives.miadm import MIADM
@@ -27,14 +26,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 
 
 def make_objective(name: str, **parameters: Any) -> Objective:
-    """Return the objective of the given name.
-
-    Parameters
-    ----------
-    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm"}
-        See :data:`OBJECTIVES`.
-    **parameters
-        Parameters of the objective.
+    """Return the objective of the given name, with these parameters; see :data:`OBJECTIVES`.
 
     Examples
     --------

@@ -30,18 +30,7 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
-        """Compute the loss and its parts.
-
-        Parameters
-        ----------
-        logits, view : tensor (n_samples, n_clusters) of float32 or float64
-            Logits of the images as they are, and of their views, in the same order.
-
-        Returns
-        -------
-        dict of scalar tensors
-            ``loss``, to be minimised, and its parts; only ``loss`` needs gradients.
-        """
+        """Return ``loss``, and its parts, for the logits (n_samples, n_clusters) of images and of their views."""
 
 
 class SelfLabeling(Objective):

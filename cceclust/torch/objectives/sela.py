@@ -50,7 +50,7 @@ class SeLa(Objective):
 
 
 def balanced_labels(logits: Tensor, sharpness: float, max_iter: int) -> Tensor:
-    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and nearly equal column sums, by Sinkhorn.
+    """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and about equal column sums, by Sinkhorn.
 
     All in logarithms: for a head that is sure of itself, σ^sharpness would be 0 in whole columns, which no α can fill.
     The sharpness grows up to its value, from one that makes all entries alike: otherwise the columns that such a head
