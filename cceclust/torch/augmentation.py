@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
 from torch import Tensor
 
 from cceclust.errors import InputError, MissingExtraError
@@ -34,7 +32,9 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
     except ImportError:
         raise MissingExtraError.of("augmentation", "kornia", "torch") from None
     if kind == "digits":
-        view: Any = kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
+        view: Callable[[Tensor], Tensor] = kornia.RandomAffine(
+            degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0
+        )
     else:
         # Resampling cuts all crops of a batch at once.
         crop = kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample")

@@ -233,7 +233,7 @@ class DeepTrainer:
     def train_step(
         self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Take one step on a batch, and perhaps on images whose cluster is known; return the loss, its parts and logits.
+        """Take a step on a batch, and perhaps on images whose cluster is known; return the loss, its parts and logits.
 
         With several processes, each is given the whole batch. It makes the same views of it as the others, runs its
         part through the network, and computes the loss of the whole batch from the logits of all.

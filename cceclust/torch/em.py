@@ -14,9 +14,6 @@ __all__ = ["estimate_pseudo_labels"]
 NEWTON_STEPS = 8
 
 
-# Compilers would spend minutes on the unrolled iterations.
-@torch.compiler.disable
-@torch.no_grad()
 def estimate_pseudo_labels(
     probabilities: Tensor, *, fairness: float = 1.0, prior: Tensor | None = None, max_iter: int = 20
 ) -> Tensor:
@@ -46,6 +43,14 @@ def estimate_pseudo_labels(
     if prior is None:
         n_clusters = probabilities.shape[1]
         prior = probabilities.new_full((n_clusters,), 1 / n_clusters)
+    labels: Tensor = _minimise(probabilities, prior, fairness, max_iter)
+    return labels
+
+
+# Compilers would spend minutes on the unrolled iterations.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.no_grad()
+def _minimise(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
     # EM could never leave zeros, so they are raised where the prior is positive.

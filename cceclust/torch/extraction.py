@@ -148,7 +148,7 @@ def extract_features(
         "torch_version": str(torch.__version__),
     }
     ranks.require_same(settings)
-    is_complete = target.exists() and holds_result_of(target, settings)
+    is_complete = ranks.is_first() and target.exists() and holds_result_of(target, settings)
     if ranks.is_first() and not is_complete:
         check_targets([target], force=force)
     n_resumed = len(images)

@@ -108,7 +108,7 @@ def test_stopped_it_says_how_to_continue(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def raise_it(*_: object) -> None:
+    def raise_it(*_: object, **__: object) -> None:
         raise stop
 
     monkeypatch.setattr("cceclust.torch.extraction.store_features", raise_it)

@@ -83,7 +83,7 @@ class TestTraining:
 
     def test_own_objective_and_bytes_work(self) -> None:
         pixels = torch.randint(0, 256, (40, 6), dtype=torch.uint8)
-        clusterer = DeepTrainer(OwnNetwork(), jitter, make_objective("sela", sharpness=5.0), device="cpu")
+        clusterer = DeepTrainer(OwnNetwork(), jitter, make_objective("sela", augmentation_weight=0.5), device="cpu")
         clusterer.fit(pixels, 1)
         assert clusterer.predict_proba(pixels).shape == (40, N_CLUSTERS)
         with pytest.raises(InputError, match="fairness belong into the objective"):

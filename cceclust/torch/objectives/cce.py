@@ -25,8 +25,10 @@ class CCE(SelfLabeling):
     >>> CCE()(logits, logits)["loss"].backward()
     """
 
-    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, max_iter: int = 20) -> None:
-        super().__init__(fairness, augmentation_weight, max_iter)
+    max_iter = 20
+
+    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0) -> None:
+        super().__init__(fairness, augmentation_weight)
 
     def pseudo_labels(self, logits: Tensor) -> Tensor:
         """Return y for these logits."""
@@ -48,8 +50,7 @@ class CCEByPGD(CCE):
     the paper's Table 1, this needs no tuning and cannot diverge.
     """
 
-    def __init__(self, fairness: float = 100.0, augmentation_weight: float = 1.0, max_iter: int = 200) -> None:
-        super().__init__(fairness, augmentation_weight, max_iter)
+    max_iter = 200
 
     @torch.no_grad()
     def pseudo_labels(self, logits: Tensor) -> Tensor:

@@ -18,9 +18,11 @@ __all__ = ["MIADM"]
 class MIADM(SelfLabeling):
     """Mean of H(y, σ) + λ KL(ȳ ‖ u) + w · mean of H(y, σ_view); u is uniform, λ = 1 as in Jabi et al."""
 
-    def __init__(self, fairness: float = 1.0, augmentation_weight: float = 1.0, max_iter: int = 50) -> None:
+    max_iter = 50
+
+    def __init__(self, fairness: float = 1.0, augmentation_weight: float = 1.0) -> None:
         check_positive(fairness, "fairness")
-        super().__init__(fairness, augmentation_weight, max_iter)
+        super().__init__(fairness, augmentation_weight)
 
     def pseudo_labels(self, logits: Tensor) -> Tensor:
         """Return y for these logits."""

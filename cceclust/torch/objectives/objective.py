@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from cceclust.validation import check_count, check_non_negative
+from cceclust.validation import check_non_negative
 
 __all__ = ["Objective", "SelfLabeling", "shannon_cross_entropy"]
 
@@ -42,18 +42,17 @@ class SelfLabeling(Objective):
         λ, the weight of equal cluster sizes. It affects y only; no gradient flows through it.
     augmentation_weight : float
         w, the weight of the loss of the augmented views, which have the same pseudo-labels.
-    max_iter : int
-        Iterations that find the pseudo-labels of a batch.
     """
 
-    def __init__(self, fairness: float, augmentation_weight: float, max_iter: int) -> None:
+    # Iterations that find the pseudo-labels of a batch.
+    max_iter: int
+
+    def __init__(self, fairness: float, augmentation_weight: float = 1.0) -> None:
         super().__init__()
         check_non_negative(fairness, "fairness")
         check_non_negative(augmentation_weight, "augmentation_weight")
-        check_count(max_iter, "max_iter")
         self.fairness = fairness
         self.augmentation_weight = augmentation_weight
-        self.max_iter = max_iter
 
     @abstractmethod
     def pseudo_labels(self, logits: Tensor) -> Tensor:

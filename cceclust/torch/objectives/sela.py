@@ -12,44 +12,34 @@ from torch import Tensor
 from torch.nn import functional
 
 from cceclust.torch.objectives.objective import Objective
-from cceclust.validation import check_count, check_non_negative, check_positive
+from cceclust.validation import check_non_negative
 
 __all__ = ["SeLa", "balanced_labels"]
 
-# The part of the iterations in which the sharpness of the transport grows.
-GROWING = 0.8
+# The exponent of the probabilities in the transport, as in the SeLa paper; its iterations in each batch, and the part
+# of them in which the exponent grows.
+SHARPNESS, ITERATIONS, GROWING = 25.0, 50, 0.8
 
 
 class SeLa(Objective):
     """Mean of H(y, σ) + w · mean of H(y, σ_view) with one-hot y in clusters of equal size.
 
-    Parameters
-    ----------
-    sharpness : float
-        Exponent of the probabilities in the transport; 25 in the SeLa paper.
-    augmentation_weight : float
-        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
-    max_iter : int
-        Sinkhorn iterations per batch.
+    `augmentation_weight` is w, the weight of the loss of the augmented views, which have the same pseudo-labels.
     """
 
-    def __init__(self, sharpness: float = 25.0, augmentation_weight: float = 1.0, max_iter: int = 50) -> None:
+    def __init__(self, augmentation_weight: float = 1.0) -> None:
         super().__init__()
-        check_positive(sharpness, "sharpness")
         check_non_negative(augmentation_weight, "augmentation_weight")
-        check_count(max_iter, "max_iter")
-        self.sharpness = sharpness
         self.augmentation_weight = augmentation_weight
-        self.max_iter = max_iter
 
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss and its parts."""
-        labels = balanced_labels(logits.detach(), self.sharpness, self.max_iter).argmax(dim=1)
+        labels = balanced_labels(logits.detach()).argmax(dim=1)
         of_images, of_views = (functional.cross_entropy(scores, labels) for scores in (logits, view))
         return {"loss": of_images + self.augmentation_weight * of_views, "images": of_images, "views": of_views}
 
 
-def balanced_labels(logits: Tensor, sharpness: float, max_iter: int) -> Tensor:
+def balanced_labels(logits: Tensor, sharpness: float = SHARPNESS, max_iter: int = ITERATIONS) -> Tensor:
     """Return y (n_samples, n_clusters) ∝ α_k σ_k^sharpness with row sums of 1 and about equal column sums, by Sinkhorn.
 
     All in logarithms: for a head that is sure of itself, σ^sharpness would be 0 in whole columns, which no α can fill.
