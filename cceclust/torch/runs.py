@@ -97,26 +97,10 @@ def cluster_images(
     Processes that torchrun started and that have joined (:func:`cceclust.torch.ranks.joined`) train together; all must
     call this function, and the first one writes the folder.
 
-    Parameters
-    ----------
-    images : ImageCollection
-        See :func:`cceclust.io.images.open_images`. Their own labels are used for the metrics only.
-    folder : str or Path
-        The run's folder.
-    n_clusters : int
-        Number of clusters.
-    settings : RunSettings, optional
-        Everything that the result depends on, except labels.
-    labels : PartialLabels, optional
-        The classes of some images, which clusters take their names from; hard labels only.
-    device : str
-        ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
-    features : bool
-        Also write ``features.h5``, the input of the head.
-    resume, force : bool
-        Resume the run in the folder, if there is one; start over instead.
-    on_step, on_epoch : callable, optional
-        As in :meth:`cceclust.torch.DeepTrainer.fit`.
+    True labels of the images are used for the metrics only; `labels` are classes of some images to learn from, which
+    clusters take their names from. `features` also writes the input of the head. `resume` continues the run in the
+    folder, if there is one, and `force` starts over. `on_step` and `on_epoch` are those of
+    :meth:`cceclust.torch.DeepTrainer.fit`.
 
     Examples
     --------

@@ -203,10 +203,6 @@ class TestRefusals:
         with pytest.raises(InputError, match="no images to train on"):
             trainer().fit(torch.empty(0, 6), 1)
 
-    def test_features_need_a_method_of_that_name(self) -> None:
-        with pytest.raises(InputError, match="OwnNetwork has no method 'features'"):
-            trainer().features(blobs()[0])
-
     @pytest.mark.parametrize("wrong", [{"learning_rate": 0.0}, {"batch_size": 0}, {"weight_decay": -1.0}])
     def test_settings_out_of_range(self, wrong: dict[str, float]) -> None:
         with pytest.raises(InputError, match=next(iter(wrong))):

@@ -126,11 +126,6 @@ def test_compiled_self_labeling_loss_equals_the_plain_one():
     torch.testing.assert_close(traced.grad, plain.grad)
 
 
-def test_prior_moves_with_the_module():
-    loss = SelfLabelingLoss(prior=[0.25, 0.75]).to("meta")
-    assert loss.prior.device.type == "meta"
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from cceclust.errors import InputError
 from cceclust.torch import build_network
-from cceclust.torch.networks import NETWORKS, VGG4, choose_network
+from cceclust.torch.networks import NETWORKS, choose_network
 
 
 def conv(n_in: int, n_out: int) -> int:
@@ -38,16 +37,6 @@ def test_shapes_and_parameter_counts_are_those_of_the_table(name: str) -> None:
     assert network(images).shape == (2, 7)
     counted = sum(parameter.numel() for parameter in network.parameters())
     assert counted == n_parameters + 7 * n_features + 7
-
-
-@pytest.mark.parametrize(("size", "stride"), [(28, 1), (32, 1), (96, 2)])
-def test_vgg4_has_its_layers_in_the_order_of_the_table(size: int, stride: int) -> None:
-    layers = [type(layer).__name__ for layer in VGG4(size)]
-    block = ["Conv2d", "BatchNorm2d", "ReLU"]
-    assert layers == [*block, "MaxPool2d", *block, "MaxPool2d", *block, "MaxPool2d", *block, "Flatten"]
-    for layer in VGG4(size):
-        if isinstance(layer, nn.Conv2d):
-            assert (layer.kernel_size, layer.stride, layer.padding) == ((5, 5), (stride, stride), (2, 2))
 
 
 def test_images_are_standardised_by_channel() -> None:

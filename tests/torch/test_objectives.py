@@ -117,7 +117,8 @@ def test_loss_and_gradient_are_those_of_numpy(name: str, seed: int) -> None:
     loss = oracle(logits, view)
     first, second = (torch.tensor(array, requires_grad=True) for array in (logits, view))
     objective = make_objective(name, **parameters)
-    objective.max_iter = 1500
+    # Enough for both to converge.
+    objective.max_iter = 1500 if name == "cce-pgd" else 500
     value = objective(first, second)["loss"]
     assert value.item() == pytest.approx(loss(logits, view), rel=1e-3)
     value.backward()

@@ -185,21 +185,6 @@ def kill_at(operation: int, patch: pytest.MonkeyPatch) -> None:
 
 
 class TestContinuing:
-    def test_stopped_at_any_step_it_ends_the_same(self, images_file: Path, tmp_path: Path) -> None:
-        run(images_file, tmp_path / "whole")
-        # Three steps an epoch; the last step of an epoch is done before its checkpoint.
-        for stop_after, n_resumed in ((0, 0), (1, 0), (3, 0), (4, 1), (6, 1), (9, 2)):
-
-            def kill(n_done: int, n_steps: int, stop_after: int = stop_after) -> None:
-                if n_done == stop_after:
-                    raise Killed
-
-            folder = tmp_path / f"stopped-{stop_after}"
-            with pytest.raises(Killed):
-                run(images_file, folder, on_step=kill)
-            assert run(images_file, folder, resume=True).n_resumed == n_resumed
-            assert outcome(folder) == outcome(tmp_path / "whole")
-
     @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are a thing of Unix")
     def test_a_full_disk_is_one_error_and_the_run_goes_on(self, images_file: Path, tmp_path: Path) -> None:
         import resource
