@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cceclust.cli.console import advising, print_json, print_warning, results, task_progress
+from cceclust.cli.console import advising, print_json, print_warning, task_progress
 from cceclust.cli.fit import whole_number
 from cceclust.cli.options import (
     LARGEST_COUNT,
@@ -168,7 +168,7 @@ def deep(
         known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
         with task_progress(quiet=quiet or as_json or not is_first, unit="steps") as bar:
             on_step, on_epoch = report_to(bar, epochs)
-            run = cluster_images(
+            clusters, files = cluster_images(
                 collection,
                 output,
                 k,
@@ -183,17 +183,14 @@ def deep(
             )
     if not is_first:
         return
-    if run.skipped:
-        print_warning(
-            f"{len(run.skipped):,} of {len(collection):,} images could not be read; the first: {run.skipped[0]}"
-        )
-    summary = summarize(run.clusters, run.files)
+    skipped = clusters.diagnostics["skipped"]
+    if skipped:
+        print_warning(f"{len(skipped):,} of {len(collection):,} images could not be read; the first: {skipped[0]}")
+    summary = summarize(clusters, files)
     if as_json:
         print_json(summary)
     elif not quiet:
         print_summary(summary)
-        if run.n_resumed:
-            results().print(f"Continued after epoch {run.n_resumed} of {epochs}.")
 
 
 def report_to(bar: Progress, n_epochs: int) -> tuple[Callable[[int, int], None], Callable[[EpochMetrics], None]]:

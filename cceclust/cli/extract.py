@@ -21,7 +21,6 @@ from cceclust.cli.options import (
     QuietOption,
     SplitOption,
     examples,
-    input_option,
     output_option,
     refuse_missing_images,
 )
@@ -70,9 +69,6 @@ def extract(
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
-    on_error: Annotated[
-        Literal["skip", "fail"], input_option(help="Leave out images that cannot be read, or stop at the first.")
-    ] = "skip",
     device: Annotated[str, speed_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     batch_size: Annotated[
         int | None,
@@ -114,7 +110,6 @@ def extract(
                 device=device,
                 batch_size=batch_size,
                 dtype=dtype,
-                on_error=on_error,
                 restart=restart,
                 force=force,
                 progress=report_to(bar),

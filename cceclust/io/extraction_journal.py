@@ -100,19 +100,20 @@ class ExtractionJournal:
             self._skipped += entry["skipped"]
         return end
 
-    def append(self, features: NDArray[Any], n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
+    def append(self, features: NDArray[Any] | None, n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
         """Store the rows of a batch of images; those with the skipped numbers have none, for the reasons given."""
         self.images_done += n_images
-        self._n_rows += len(features)
-        self._n_columns = features.shape[1]
         self._skipped += skipped
+        if features is not None:
+            self._n_rows += len(features)
+            self._n_columns = features.shape[1]
         entry = {
             "images": self.images_done,
             "rows": self._n_rows,
             "columns": self._n_columns,
             "skipped": list(skipped),
         }
-        rows = np.ascontiguousarray(features, self._dtype).tobytes()
+        rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
         with self._writing():
             for file, data in zip(self._files, (rows, json.dumps(entry).encode() + b"\n"), strict=True):
                 file.write(data)

@@ -18,13 +18,6 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
 
     ``digits`` shifts, rotates, scales and shears, which keeps a written digit or letter the same; ``photos`` crops,
     flips and, for RGB, changes colours, which keeps an object the same.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from cceclust.torch.augmentation import make_augmentation
-    >>> make_augmentation("digits", 28, 1)(torch.rand(5, 1, 28, 28)).shape
-    torch.Size([5, 1, 28, 28])
     """
     if kind not in ("digits", "photos"):
         raise InputError(f"augmentation={kind!r}; expected digits or photos")

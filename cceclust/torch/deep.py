@@ -329,15 +329,14 @@ class DeepTrainer:
 
 
 def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:
-    """Give the head its own learning rate."""
-    if head_rate is None or head_rate == rate:
-        return [{"params": list(network.parameters())}]
+    """Give the module ``head`` of a network a learning rate of its own."""
+    head_rate = rate if head_rate is None else head_rate
     check_positive(head_rate, "head_learning_rate")
-    head: Any = getattr(network, "head", None)
-    if not isinstance(head, nn.Module):
-        raise InputError(f"head_learning_rate={head_rate} needs a module 'head' in {type(network).__name__}")
-    others = [value for name, value in network.named_parameters() if not name.startswith("head.")]
-    return [{"params": others}, {"params": list(head.parameters()), "lr": head_rate}]
+    named = list(network.named_parameters())
+    return [
+        {"params": [value for name, value in named if name.startswith("head.") == is_head], "lr": own}
+        for is_head, own in ((False, rate), (True, head_rate))
+    ]
 
 
 def as_input(images: Tensor, device: torch.device) -> Tensor:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.errors import FileError, InputError
 from cceclust.io.atomic import check_targets
 from cceclust.io.extraction_journal import ExtractionJournal, holds_result_of, skipped_images
 from cceclust.io.features import open_features
@@ -33,11 +33,15 @@ from cceclust.validation import check_count
 
 __all__ = ["Extraction", "extract_features"]
 
-DTYPES = ("float32", "float16")
 # Images in a batch that keep the device busy and fit into its memory.
 BATCH_SIZES = {"cuda": 256, "mps": 64, "cpu": 32}
 # More threads than this do not decode faster than a GPU computes.
 MOST_THREADS = 8
+
+# The number of an image, and its pixels or why it cannot be read.
+Decoded = tuple[int, NDArray[np.uint8] | str]
+# The features of a batch, if any of its images can be read; its number of images, and those that cannot be read, and why.
+Rows = tuple[NDArray[Any] | None, int, list[tuple[int, str]]]
 
 
 @dataclass
@@ -68,7 +72,6 @@ def extract_features(
     device: str = "auto",
     batch_size: int | None = None,
     dtype: str = "float32",
-    on_error: str = "skip",
     restart: bool = False,
     force: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -76,7 +79,8 @@ def extract_features(
     """Write the features of images to a feature file.
 
     A run that was stopped or killed continues where it stopped when it is repeated, and ends with the same file, bit by
-    bit, as without the stop. A complete run is not repeated. Processes that torchrun started and that have joined
+    bit, as without the stop. A complete run is not repeated. Images that cannot be read are left out and listed in the
+    dataset ``skipped``. Processes that torchrun started and that have joined
     (:func:`cceclust.torch.ranks.joined`) share the work and make the same file; all must call this function.
 
     Parameters
@@ -90,20 +94,15 @@ def extract_features(
     weights : str or Path, optional
         The name of official weights (``IMAGENET1K_V1``, the default, or ``IMAGENET1K_V2``), or a ``.pth`` or
         ``.safetensors`` file.
-    size : int
-        Side length of the network's input in pixels.
+    size, batch_size : int
+        Side length of the network's input in pixels; images in a batch, by default as many as suit the device.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
-    batch_size : int, optional
-        Images in a batch; by default chosen for the device.
     dtype : {"float32", "float16"}
         Type of the features in the file.
-    on_error : {"skip", "fail"}
-        Leave out images that cannot be read and list them, or stop at the first one.
-    restart : bool
-        Start over instead of continuing, or keeping, the work of earlier runs.
-    force : bool
-        Overwrite a file that was made from something else.
+    restart, force : bool
+        Start over instead of continuing, or keeping, the work of earlier runs; overwrite a file that was made from
+        something else.
     progress : callable, optional
         Called with the number of images done and the number of all images, at the start and after every batch.
 
@@ -122,9 +121,8 @@ def extract_features(
     batch_size = BATCH_SIZES[place.type] if batch_size is None else batch_size
     check_count(size, "size", 1)
     check_count(batch_size, "batch_size", 1)
-    for name, chosen, choices in (("dtype", dtype, DTYPES), ("on_error", on_error, ("skip", "fail"))):
-        if chosen not in choices:
-            raise InputError(f"{name}={chosen!r}; expected {' or '.join(choices)}")
+    if dtype not in ("float32", "float16"):
+        raise InputError(f"dtype={dtype!r}; expected float32 or float16")
     if target.suffix.lower() not in (".h5", ".hdf5"):
         raise InputError(f"cannot write features to {target}; name a file that ends in .h5")
     inputs = [*images.files, *([] if weights is None else [weights])]
@@ -157,18 +155,14 @@ def extract_features(
         # Threads that read images set filters of warnings at the same time; afterwards, these are as before.
         with warnings.catch_warnings(), work as journal:
             n_resumed = ranks.share(journal.images_done if journal else 0)
-            store_features(
-                images,
-                size,
-                batch_size,
-                partial(compute_rows, network, place, dtype),
-                journal,
-                n_resumed,
-                # Without a GPU, the network itself needs the cores.
-                1 if place.type == "cpu" else min(MOST_THREADS, os.cpu_count() or 1),
-                on_error=on_error,
-                report=progress or (lambda n_done, n_images: None),
-            )
+            starts = range(n_resumed, len(images), batch_size)
+            batches = [range(start, min(start + batch_size, len(images))) for start in starts]
+            read, compute = partial(read_pixels, images, size), partial(compute_rows, network, place, dtype)
+            report = progress or (lambda n_done, n_images: None)
+            report(n_resumed, len(images))
+            # Without a GPU, the network itself needs the cores.
+            n_threads = 1 if place.type == "cpu" else min(MOST_THREADS, os.cpu_count() or 1)
+            store_features(batches, n_threads, read, compute, journal, lambda n_done: report(n_done, len(images)))
             if journal is not None:
                 journal.finish(labels=images.labels, paths=images.paths)
     ranks.share(None)
@@ -190,77 +184,58 @@ def as_utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
+def read_pixels(images: ImageCollection, size: int, index: int) -> Decoded:
+    """Return the number of an image, and its pixels or why it cannot be read."""
+    try:
+        return index, resize_and_crop(images.read(index), size)
+    except FileError as error:
+        return index, str(error)
+
+
 def store_features(
-    images: ImageCollection,
-    size: int,
-    batch_size: int,
-    compute: Callable[[Tensor], NDArray[Any]],
-    journal: ExtractionJournal | None,
-    first_image: int,
+    batches: list[range],
     n_threads: int,
-    *,
-    on_error: str,
-    report: Callable[[int, int], None],
+    read: Callable[[int], Decoded],
+    compute: Callable[[list[Decoded]], Rows],
+    journal: ExtractionJournal | None,
+    report: Callable[[int], None],
 ) -> None:
-    """Compute and store the features of all images from the first that is not done.
+    """Compute the features of all batches, while threads decode the next ones.
 
-    In every round each process takes one batch; the batches are the same ones wherever a run resumes and however many
-    processes share it. The first process stores the rows of all, in order.
+    In every round each process takes one batch, in the last one perhaps none; the first process stores the rows of all,
+    in order. So the file is the same wherever a run resumes and however many processes share it.
     """
-    report(first_image, len(images))
-    starts = range(first_image, len(images), batch_size)
-    own = [range(start, min(start + batch_size, len(images))) for start in starts[ranks.number() :: ranks.count()]]
-    ends = [*starts[ranks.count() :: ranks.count()], len(images)] if starts else []
-    # In the last round there may be no batch for this process.
-    for n_done, batch in zip_longest(ends, decoded_ahead(images, size, own, n_threads)):
-        result = None
-        if batch is not None:
-            skipped = [(index, image) for index, image in batch if isinstance(image, str)]
-            if skipped and on_error == "fail":
-                raise FileContentError(f"{skipped[0][1]}; --on-error skip (on_error='skip') leaves such images out")
-            readable = [image for _, image in batch if not isinstance(image, str)]
-            pixels = np.stack(readable) if readable else np.empty((0, size, size, 3), np.uint8)
-            result = (compute(torch.from_numpy(pixels)), len(batch), skipped)
-        for rows in ranks.gather(result):
-            if rows is not None and journal is not None:
-                journal.append(*rows)
-        report(n_done, len(images))
-
-
-def decoded_ahead(
-    images: ImageCollection, size: int, batches: list[range], n_threads: int
-) -> Iterator[list[tuple[int, NDArray[np.uint8] | str]]]:
-    """Yield the pixels of every image of a batch, or why it cannot be read, while threads decode the next batch."""
-
-    def read(index: int) -> tuple[int, NDArray[np.uint8] | str]:
-        try:
-            return index, resize_and_crop(images.read(index), size)
-        except FileError as error:
-            return index, str(error)
-
+    own = batches[ranks.number() :: ranks.count()]
     # Pillow does not hold the interpreter's lock while it decodes and scales.
     pool = ThreadPoolExecutor(n_threads)
     try:
-        ahead = pool.map(read, batches[0]) if batches else iter(())
-        for number in range(len(batches)):
-            batch = list(ahead)
-            ahead = pool.map(read, batches[number + 1] if number + 1 < len(batches) else ())
-            yield batch
+        ahead = pool.map(read, own[0]) if own else None
+        for number in range(math.ceil(len(batches) / ranks.count())):
+            decoded = list(ahead or ())
+            ahead = pool.map(read, own[number + 1]) if number + 1 < len(own) else None
+            for rows in ranks.gather(compute(decoded) if decoded else None):
+                if rows is not None and journal is not None:
+                    journal.append(*rows)
+            report(batches[min((number + 1) * ranks.count(), len(batches)) - 1].stop)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def compute_rows(network: nn.Module, device: torch.device, dtype: str, pixels: Tensor) -> NDArray[Any]:
-    """Return the features of pixels (n, size, size, 3)."""
+def compute_rows(network: nn.Module, device: torch.device, dtype: str, decoded: list[Decoded]) -> Rows:
+    """Return the features of a batch, its number of images, and those that could not be read."""
+    skipped = [(index, image) for index, image in decoded if isinstance(image, str)]
+    readable = [image for _, image in decoded if not isinstance(image, str)]
+    if not readable:
+        return None, len(decoded), skipped
     try:
         with (
             torch.inference_mode(),
             torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True),
         ):
-            features = network(normalize(pixels.to(device))).cpu().numpy()
+            features = network(normalize(torch.from_numpy(np.stack(readable)).to(device))).cpu().numpy()
     except torch.OutOfMemoryError:
         raise InputError(
-            f"{device} has too little memory for {len(pixels)} images at once; use a smaller --batch-size (batch_size)"
+            f"{device} has too little memory for {len(decoded)} images at once; use a smaller --batch-size (batch_size)"
         ) from None
     with np.errstate(over="ignore"):
         rows: NDArray[Any] = features.astype(dtype)
@@ -269,4 +244,4 @@ def compute_rows(network: nn.Module, device: torch.device, dtype: str, pixels: T
             "the features of an image contain NaN or infinity; try --dtype float32 (dtype='float32'), or check the "
             "weights"
         )
-    return rows
+    return rows, len(decoded), skipped

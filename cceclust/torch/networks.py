@@ -22,38 +22,23 @@ __all__ = ["NETWORKS", "VGG4", "ClusterNetwork", "Standardize", "build_network",
 # Images larger than this use the network for the next size.
 LARGEST_GREY = 30
 LARGEST_FOR_32 = 64
-# The widths of the small variants of VGG-4 are divided by this.
+# The widths of the small variants of VGG-4 are divided by this, so that they learn in minutes without a GPU.
 NARROWING = 8
 
 
-N_CONVOLUTIONS = 4
-
-
-class Column(NamedTuple):
-    """A column of the table: channels of the images, width of the first convolution, stride of all of them."""
-
-    n_channels: int
-    first_width: int
-    stride: int
-    last_side: int
-
-
-# By the side of the images: MNIST, CIFAR, STL-10.
-COLUMNS = {28: Column(1, 64, 1, 3), 32: Column(3, 32, 1, 4), 96: Column(3, 128, 2, 1)}
+# The columns of the table by the side of the images (MNIST, CIFAR, STL-10): channels of the images, width of the first
+# convolution, stride of all four, side of the last one's output.
+COLUMNS = {28: (1, 64, 1, 3), 32: (3, 32, 1, 4), 96: (3, 128, 2, 1)}
 
 
 class VGG4(nn.Sequential):
-    """The four convolutions of VGG-4, each with batch norm and ReLU, with max pooling between them.
-
-    `size` is the side of the images and chooses the column of the table. `narrowing` divides the widths of all
-    convolutions: 8 makes a network that learns in minutes without a GPU.
-    """
+    """The four convolutions of VGG-4 for images of a size, their widths divided by `narrowing`."""
 
     def __init__(self, size: int, narrowing: int = 1) -> None:
         n_in, first_width, stride, last_side = COLUMNS[size]
         width = first_width // narrowing
         layers: list[nn.Module] = []
-        for number in range(N_CONVOLUTIONS):
+        for number in range(4):
             if number:
                 layers.append(nn.MaxPool2d(2))
             # The batch norm would remove a bias.
@@ -119,11 +104,8 @@ class Form(NamedTuple):
 
 
 NETWORKS = {
-    **{f"vgg4-{size}": Form(size, column.n_channels, VGG4) for size, column in COLUMNS.items()},
-    **{
-        f"vgg4-{size}-small": Form(size, column.n_channels, partial(VGG4, narrowing=NARROWING))
-        for size, column in COLUMNS.items()
-    },
+    **{f"vgg4-{size}": Form(size, COLUMNS[size][0], VGG4) for size in COLUMNS},
+    **{f"vgg4-{size}-small": Form(size, COLUMNS[size][0], partial(VGG4, narrowing=NARROWING)) for size in COLUMNS},
     "resnet18-32": Form(32, 3, small_resnet18),
     "resnet18-96": Form(96, 3, small_resnet18),
 }
@@ -137,8 +119,7 @@ def build_network(
     Parameters
     ----------
     name : {"vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", …, "resnet18-32", "resnet18-96"}
-        The network and the size of its images: grey for ``vgg4-28``, RGB for the others. The small variants have an
-        eighth of the widths.
+        The network and the size of its images: grey for ``vgg4-28``, RGB for the others.
     n_clusters : int
         Number of clusters.
     mean, deviation : sequence of n_channels numbers, optional

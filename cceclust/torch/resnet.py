@@ -123,16 +123,7 @@ def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
 
 
 def resnet50(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
-    """Return a ResNet-50 with random weights.
-
-    `n_classes` is the number of outputs of ``fc``, which None leaves out for the 2048 pooled features.
-
-    Examples
-    --------
-    >>> from cceclust.torch import resnet50
-    >>> sum(parameter.numel() for parameter in resnet50().parameters())
-    25557032
-    """
+    """Return a ResNet-50 with random weights, as :func:`resnet18`, with 2048 features."""
     return ResNet(Bottleneck, (3, 4, 6, 3), n_classes)
 
 

@@ -1,13 +1,4 @@
-"""A training run as a folder: its settings, its metrics and its results.
-
-::
-
-    config.json        all settings; a resumed run must have the same
-    metrics.jsonl      a line for each epoch
-    checkpoint.pt      the state after the last complete epoch
-    model.safetensors  the trained network
-    clusters.h5        the cluster of every image, as ``cceclust fit`` writes them
-    features.h5        on request, the input of the head for every image
+"""A training run as a folder: its settings, its metrics, a checkpoint of each epoch, and its results.
 
 Each file is written under another name and renamed, so a kill leaves none of them half-written.
 """
@@ -83,11 +74,8 @@ class RunFolder:
             part.write_bytes(buffer.getbuffer())
         self._write_metrics(trainer)
 
-    def restore(self, trainer: DeepTrainer) -> int:
-        """Resume from the checkpoint, if there is one; return how many epochs were done.
-
-        If several processes train together, only the first one reads and writes.
-        """
+    def restore(self, trainer: DeepTrainer) -> None:
+        """Resume from the checkpoint, if there is one; of several processes, only the first one reads and writes."""
         state = None
         try:
             if ranks.is_first() and self.checkpoint.exists():
@@ -99,7 +87,6 @@ class RunFolder:
             raise FileContentError(f"{self.checkpoint} is damaged ({error}); use --force to start over") from None
         if ranks.is_first():
             self._write_metrics(trainer)
-        return len(trainer.history)
 
     def _write_metrics(self, trainer: DeepTrainer) -> None:
         with replacing(self.metrics, force=True) as part:

@@ -39,7 +39,7 @@ from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
 from cceclust.validation import check_count
 
-__all__ = ["Run", "RunSettings", "cluster_images", "predict_images", "predict_images_file"]
+__all__ = ["RunSettings", "cluster_images", "predict_images", "predict_images_file"]
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,6 @@ class RunSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Run:
-    """The result of a run: clusters, metrics of each epoch, images that could not be read, and the files.
-
-    `n_resumed` is the number of epochs that an earlier run had done.
-    """
-
-    clusters: Clusters
-    history: list[EpochMetrics]
-    skipped: list[str]
-    files: list[Path]
-    n_resumed: int
-
-
 def cluster_images(
     images: ImageCollection,
     folder: str | Path,
@@ -91,8 +77,8 @@ def cluster_images(
     force: bool = False,
     on_step: Callable[[int, int], None] | None = None,
     on_epoch: Callable[[EpochMetrics], None] | None = None,
-) -> Run:
-    """Cluster images by training a network on them, and keep the run in a folder.
+) -> tuple[Clusters, list[Path]]:
+    """Cluster images by training a network on them; return the clusters and the files of the run, a folder.
 
     Processes that torchrun started and that have joined (:func:`cceclust.torch.ranks.joined`) train together; all must
     call this function, and the first one writes the folder.
@@ -107,7 +93,7 @@ def cluster_images(
     >>> from cceclust.io.images import open_images
     >>> from cceclust.torch.runs import RunSettings, cluster_images
     >>> digits = open_images("sample_data/digits")
-    >>> cluster_images(digits, "run", 10, RunSettings(n_epochs=5)).clusters.labels  # doctest: +SKIP
+    >>> cluster_images(digits, "run", 10, RunSettings(n_epochs=5))  # doctest: +SKIP
     """
     settings = resolve(settings or RunSettings(), images, n_clusters)
     place = RunFolder(folder)
@@ -131,7 +117,7 @@ def cluster_images(
     form = NETWORKS[settings.network]
     loaded = load_pixels(images, form.size, form.n_channels)
     trainer = make_trainer(settings, n_clusters, loaded.pixels, device)
-    n_resumed = place.restore(trainer)
+    place.restore(trainer)
 
     def keep(metrics: EpochMetrics) -> None:
         if ranks.is_first():
@@ -171,8 +157,7 @@ def cluster_images(
         write_clusters(place.clusters, clusters, force=True)
         for problem in clusters.diagnostics["warnings"]:
             warnings.warn(problem, ClusteringWarning, stacklevel=2)
-    files = [place.model, *([place.features] if features else []), place.clusters]
-    return Run(clusters, trainer.history, loaded.skipped, files, n_resumed)
+    return clusters, [place.model, *([place.features] if features else []), place.clusters]
 
 
 def predict_images(folder: str | Path, images: ImageCollection, *, device: str = "auto") -> Clusters:

@@ -214,7 +214,5 @@ def test_the_head_has_a_learning_rate_of_its_own() -> None:
     body, head = parameter_groups(network, 1e-5, 0.05)
     assert [id(parameter) for parameter in head["params"]] == [id(p) for p in network.head.parameters()]
     assert head["lr"] == 0.05
-    assert "lr" not in body
+    assert body["lr"] == 1e-5
     assert len(body["params"]) + len(head["params"]) == len(list(network.parameters()))
-    with pytest.raises(InputError, match="needs a module 'head' in Linear"):
-        parameter_groups(nn.Linear(2, 2), 1e-5, 0.05)

@@ -125,13 +125,6 @@ class TestResult:
         with h5py.File(target) as file:
             assert file["skipped"].asstr()[...].tolist() == result.skipped
 
-    def test_a_damaged_image_stops_the_run_if_asked_to(self, extract: Extract, target: Path) -> None:
-        with pytest.raises(FileContentError, match=r"05\.png is not a readable image.*--on-error skip"):
-            extract(on_error="fail")
-        assert not target.exists()
-        # The same work continues once such images may be left out.
-        assert extract().n_resumed == 4
-
     def test_nothing_but_damaged_images_is_refused(self, extract: Extract, folder: Path) -> None:
         for file in folder.rglob("*.png"):
             file.write_bytes(b"rubbish")
@@ -327,7 +320,6 @@ class TestOptions:
             ({"size": 0}, "size=0"),
             ({"batch_size": 0}, "batch_size=0"),
             ({"dtype": "int8"}, "dtype='int8'"),
-            ({"on_error": "ignore"}, "on_error='ignore'"),
             ({"device": "tpu9000"}, "device='tpu9000'"),
             ({"device": "cuda:77"}, "device='cuda:77' is not there"),
             ({"target": Path("features.csv")}, r"name a file that ends in \.h5"),

@@ -19,10 +19,10 @@ from cceclust.pseudo_labels import (
     solve_pseudo_labels,
 )
 from cceclust.torch.objectives import OBJECTIVES, make_objective
+from cceclust.torch.objectives.baselines import balanced_labels
 from cceclust.torch.objectives.cce import CCEByPGD, project_to_simplex
 from cceclust.torch.objectives.imsat import adversarial_view
 from cceclust.torch.objectives.objective import shannon_cross_entropy
-from cceclust.torch.objectives.sela import balanced_labels
 
 Array = NDArray[np.float64]
 WEIGHT = 0.7

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from torch import nn
 
 from cceclust.cli import deep
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
-from cceclust.io import open_features, read_clusters
+from cceclust.io import Clusters, open_features, read_clusters
 from cceclust.io.images import open_images
 from cceclust.io.run_folders import read_config
 from cceclust.torch import networks
@@ -27,7 +27,6 @@ from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.pixels import load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.runs import (
-    Run,
     RunSettings,
     channel_statistics,
     cluster_images,
@@ -83,8 +82,8 @@ def images_file(tmp_path: Path) -> Path:
     return tmp_path / "stripes.npz"
 
 
-def run(images_file: Path, folder: Path, settings: RunSettings = SETTINGS, **options: object) -> Run:
-    return cluster_images(open_images(images_file), folder, K, settings, device="cpu", **options)  # type: ignore[arg-type]
+def run(images_file: Path, folder: Path, settings: RunSettings = SETTINGS, **options: Any) -> Clusters:
+    return cluster_images(open_images(images_file), folder, K, settings, device="cpu", **options)[0]
 
 
 def outcome(folder: Path) -> tuple[list[dict[str, object]], dict[str, object], list[int]]:
@@ -106,7 +105,7 @@ class TestFolder:
         assert [line["epoch"] for line in metrics] == [1, 2, 3]
         assert all(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 for line in metrics)
         clusters = read_clusters(folder.clusters)
-        assert clusters.labels.tolist() == result.clusters.labels.tolist()
+        assert clusters.labels.tolist() == result.labels.tolist()
         with open_features(folder.features) as features:
             assert features.shape == (60, 36)
             assert features.labels is not None
@@ -115,11 +114,11 @@ class TestFolder:
     def test_predictions_for_the_same_images_are_the_same(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run")
         again = predict_images(tmp_path / "run", open_images(images_file), device="cpu")
-        assert again.labels.tolist() == result.clusters.labels.tolist()
-        np.testing.assert_array_equal(again.probabilities, result.clusters.probabilities)
+        assert again.labels.tolist() == result.labels.tolist()
+        np.testing.assert_array_equal(again.probabilities, result.probabilities)
         # Others, whose mean brightness must not matter.
         few = predict_images(tmp_path / "run", open_images(images_file).first(3), device="cpu")
-        assert few.labels.tolist() == result.clusters.labels[:3].tolist()
+        assert few.labels.tolist() == result.labels[:3].tolist()
 
     def test_nothing_is_overwritten_unasked(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "run")
@@ -225,8 +224,10 @@ class TestContinuing:
     def test_more_epochs_later_are_as_good_as_at_once(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "whole", replace(SETTINGS, n_epochs=4))
         run(images_file, tmp_path / "longer", features=True)
-        result = run(images_file, tmp_path / "longer", replace(SETTINGS, n_epochs=4), resume=True)
-        assert result.n_resumed == 3
+        steps: list[int] = []
+        longer = replace(SETTINGS, n_epochs=4)
+        run(images_file, tmp_path / "longer", longer, resume=True, on_step=lambda done, _: steps.append(done))
+        assert steps[0] == 9
         assert outcome(tmp_path / "longer") == outcome(tmp_path / "whole")
         # Features of the shorter training would be mistaken for those of this one.
         assert not (tmp_path / "longer" / "features.h5").exists()
@@ -234,8 +235,7 @@ class TestContinuing:
     def test_a_complete_run_is_not_trained_again(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "run")
         before = outcome(tmp_path / "run")
-        result = run(images_file, tmp_path / "run", resume=True)
-        assert result.n_resumed == 3
+        run(images_file, tmp_path / "run", resume=True, on_epoch=lambda _: pytest.fail("trained again"))
         assert outcome(tmp_path / "run") == before
 
     def test_changed_settings_are_refused_with_both_values(self, images_file: Path, tmp_path: Path) -> None:
@@ -250,8 +250,8 @@ class TestImages:
     def test_without_labels_only_the_scores_are_missing(self, tmp_path: Path) -> None:
         np.save(tmp_path / "stripes.npy", stripes(60))
         result = run(tmp_path / "stripes.npy", tmp_path / "run")
-        assert result.history[-1].accuracy is None
-        assert result.clusters.true_labels is None
+        assert json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])["accuracy"] is None
+        assert result.true_labels is None
 
     def test_damaged_images_leave_no_row(self, tmp_path: Path) -> None:
         for number, pixels in enumerate(stripes(24)):
@@ -261,11 +261,11 @@ class TestImages:
             if number == 5:
                 file.write_bytes(b"rubbish")
         result = run(tmp_path / "images", tmp_path / "run", replace(SETTINGS, n_epochs=1))
-        assert len(result.skipped) == 1
-        assert "05.png" in result.skipped[0]
-        assert result.clusters.labels.shape == (23,)
-        assert result.clusters.paths is not None
-        assert not any("05.png" in path for path in result.clusters.paths)
+        (skipped,) = result.diagnostics["skipped"]
+        assert "05.png" in skipped
+        assert result.labels.shape == (23,)
+        assert result.paths is not None
+        assert not any("05.png" in path for path in result.paths)
 
     @pytest.mark.parametrize("shape", [(50, 37), (28, 28, 3), (9, 200, 3), (96, 96)])
     @pytest.mark.parametrize("network", ["auto", "vgg4-28", "resnet18"])
@@ -275,7 +275,7 @@ class TestImages:
         pixels = np.random.default_rng(0).integers(0, 256, (12, *shape), np.uint8)
         np.save(tmp_path / "odd.npy", pixels)
         settings = replace(SETTINGS, network=network, n_epochs=1)
-        assert len(run(tmp_path / "odd.npy", tmp_path / "run", settings).clusters.labels) == 12
+        assert len(run(tmp_path / "odd.npy", tmp_path / "run", settings).labels) == 12
 
     def test_grey_is_told_from_colour_and_kept_exactly(self, tmp_path: Path) -> None:
         np.save(tmp_path / "grey.npy", stripes(8))
@@ -328,7 +328,7 @@ class TestCollapse:
         assert problems[0].startswith("3 of 4 clusters are empty")
 
     def test_guessing_is_reported_and_a_good_run_is_not(self, images_file: Path, tmp_path: Path) -> None:
-        clusters = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1)).clusters
+        clusters = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1))
         clusters.labels = np.arange(60) % K
         clusters.probabilities = np.full((60, K), 0.25)
         (problem,) = find_collapse(clusters)

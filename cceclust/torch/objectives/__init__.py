@@ -1,4 +1,4 @@
-"""The objectives that a network can be trained on, one published objective per file."""
+"""The objectives that a network can be trained on, by name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import inspect
 from typing import Any
 
 from cceclust.errors import InputError
+from cceclust.torch.objectives.baselines import IIC, MIADM, SeLa
 from cceclust.torch.objectives.cce import CCE, CCEByPGD
-from cceclust.torch.objectives.iic import IIC
 from cceclust.torch.objectives.imsat import IMSAT
-from cceclust.torch.objectives.miadm import MIADM
 from cceclust.torch.objectives.objective import Objective
-from cceclust.torch.objectives.sela import SeLa
 
 __all__ = ["OBJECTIVES", "Objective", "make_objective"]
 

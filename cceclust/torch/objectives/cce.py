@@ -74,8 +74,7 @@ class CCEByPGD(CCE):
 
     def unfairness(self, labels: Tensor) -> Tensor:
         """Return KL(ȳ ‖ u)."""
-        mean = labels.mean(dim=0)
-        return torch.xlogy(mean, len(mean) * mean).sum()
+        return SelfLabeling.unfairness(self, labels)
 
     def _value(self, labels: Tensor, probabilities: Tensor) -> Tensor:
         collision = (labels * probabilities).sum(dim=1).clamp_min(torch.finfo(labels.dtype).tiny)

@@ -36,14 +36,7 @@ class IMSAT(Objective):
     """w · mean of H(σ, σ_view) + t (mean of H(σ) − μ H(σ̄)), where σ in the first term is a constant.
 
     A view is the image, moved by a quarter of the distance to the next one in the direction in which the prediction
-    changes most.
-
-    Parameters
-    ----------
-    fairness : float
-        μ, the weight of equal cluster sizes, H(σ̄); 4 in the authors' code.
-    augmentation_weight : float
-        w, the weight of the loss of the views.
+    changes most. `fairness` is μ, the weight of equal cluster sizes, H(σ̄): 4 in the authors' code.
     """
 
     def __init__(self, fairness: float = 4.0, augmentation_weight: float = 1.0) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from cceclust.validation import check_non_negative
@@ -36,12 +37,8 @@ class Objective(nn.Module, ABC):
 class SelfLabeling(Objective):
     """Mean of D(y, σ) + λ · unfairness(ȳ) + w · mean of D(y, σ_view), where y are the pseudo-labels of the images.
 
-    Parameters
-    ----------
-    fairness : float
-        λ, the weight of equal cluster sizes. It affects y only; no gradient flows through it.
-    augmentation_weight : float
-        w, the weight of the loss of the augmented views, which have the same pseudo-labels.
+    `fairness` is λ, the weight of equal cluster sizes; it affects y only, as no gradient flows through y.
+    `augmentation_weight` is w, the weight of the loss of the augmented views.
     """
 
     # Iterations that find the pseudo-labels of a batch.
@@ -58,13 +55,14 @@ class SelfLabeling(Objective):
     def pseudo_labels(self, logits: Tensor) -> Tensor:
         """Return y (n_samples, n_clusters) for these logits."""
 
-    @abstractmethod
     def divergence(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean of D(y, σ)."""
+        """Return the mean of D(y, σ); by default Shannon's cross-entropy."""
+        return shannon_cross_entropy(logits, labels)
 
-    @abstractmethod
     def unfairness(self, labels: Tensor) -> Tensor:
-        """Return how far the sizes of the clusters, ȳ, are from equal ones."""
+        """Return how far the sizes of the clusters, ȳ, are from equal ones; by default KL(ȳ ‖ u)."""
+        mean = labels.mean(dim=0)
+        return torch.xlogy(mean, len(mean) * mean).sum()
 
     def forward(self, logits: Tensor, view: Tensor) -> dict[str, Tensor]:
         """Compute the loss and its parts."""
