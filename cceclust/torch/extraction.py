@@ -40,7 +40,7 @@ MOST_THREADS = 8
 
 # The number of an image, and its pixels or why it cannot be read.
 Decoded = tuple[int, NDArray[np.uint8] | str]
-# The features of a batch, if any of its images can be read; its number of images, and those that cannot be read, and why.
+# The features of a batch, if any image can be read; its number of images, and those that cannot be read, and why.
 Rows = tuple[NDArray[Any] | None, int, list[tuple[int, str]]]
 
 
