@@ -6,14 +6,12 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cceclust.cli.console import advising, print_json, print_warning, results, task_progress
 from cceclust.cli.options import (
-    INPUT_PANEL,
-    OUTPUT_PANEL,
     ForceOption,
     ImageDatasetOption,
     ImageLabelsOption,
@@ -22,6 +20,8 @@ from cceclust.cli.options import (
     LimitOption,
     QuietOption,
     SplitOption,
+    examples,
+    output_option,
     refuse_missing_images,
 )
 
@@ -30,95 +30,77 @@ if TYPE_CHECKING:
 
     from cceclust.torch.extraction import Extraction
 
+EPILOG = examples(
+    "extract photos/ --out photos.h5",
+    "extract photos.zip --out photos.h5 --weights IMAGENET1K_V2",
+    "fit photos.h5 --k 12",
+)
 NETWORK_PANEL = "Network"
 SPEED_PANEL = "Speed"
 SKIPPED_SHOWN = 10
 
 
+def network_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the help panel on the network."""
+    return typer.Option(*names, rich_help_panel=NETWORK_PANEL, **settings)
+
+
+def speed_option(*names: str, **settings: Any) -> Any:
+    """Return an option of the help panel on speed."""
+    return typer.Option(*names, rich_help_panel=SPEED_PANEL, **settings)
+
+
 def extract(
     images: ImagesArgument,
-    output: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The feature file (.h5) to write.", rich_help_panel=OUTPUT_PANEL),
-    ],
+    output: Annotated[Path, output_option("--out", "-o", metavar="FILE", help="The feature file (.h5) to write.")],
+    backbone: Annotated[Literal["resnet18", "resnet50"], network_option(help="The network.")] = "resnet50",
+    weights: Annotated[
+        str | None,
+        network_option(
+            metavar="NAME|FILE",
+            help="IMAGENET1K_V1, IMAGENET1K_V2 (resnet50 only), or a .pth or .safetensors file. "
+            "[dim]\\[default: IMAGENET1K_V1][/]",
+        ),
+    ] = None,
+    size: Annotated[
+        int, network_option(min=1, metavar="PIXELS", help="Side of the square that the network sees of an image.")
+    ] = 224,
     split: SplitOption = None,
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
-    on_error: Annotated[
-        Literal["skip", "fail"],
-        typer.Option(help="Leave out images that cannot be read (skip), or stop (fail).", rich_help_panel=INPUT_PANEL),
-    ] = "skip",
-    backbone: Annotated[
-        str,
-        typer.Option(
-            help="resnet18, resnet50, resnet50-v1 (strides as in Keras), or a .pt2 file saved by torch.export, which "
-            "needs --trust.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = "resnet50",
-    trust: Annotated[
-        bool,
-        typer.Option(
-            "--trust",
-            help="Load a .pt2 file. It is a program and can do on this machine whatever you can do.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = False,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            help="IMAGENET1K_V1 (the default), IMAGENET1K_V2 (resnet50), or a .pth or .safetensors file.",
-            rich_help_panel=NETWORK_PANEL,
-        ),
-    ] = None,
-    size: Annotated[
-        int, typer.Option(min=1, help="Side length of the network's input in pixels.", rich_help_panel=NETWORK_PANEL)
-    ] = 224,
-    dtype: Annotated[
-        Literal["float32", "float16"], typer.Option(help="Type of the features.", rich_help_panel=OUTPUT_PANEL)
-    ] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu, mps, cuda or cuda:N.", rich_help_panel=SPEED_PANEL)] = "auto",
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16", "float16"],
-        typer.Option(
-            help="Precision of the network; auto is float32 on the CPU, half precision on a GPU.",
-            rich_help_panel=SPEED_PANEL,
-        ),
-    ] = "auto",
+    device: Annotated[str, speed_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     batch_size: Annotated[
         int | None,
-        typer.Option(min=1, help="Images per batch; by default chosen for the device.", rich_help_panel=SPEED_PANEL),
+        speed_option(min=1, metavar="N", help="Images at a time. [dim]\\[default: chosen for the device][/]"),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, help="Decoding processes; by default chosen for the device.", rich_help_panel=SPEED_PANEL),
-    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float16"], output_option(help="Type of the features; float16 halves the file.")
+    ] = "float32",
     restart: Annotated[
-        bool,
-        typer.Option(
-            "--restart", help="Start over instead of continuing an earlier run.", rich_help_panel=OUTPUT_PANEL
-        ),
+        bool, output_option("--restart", help="Start over instead of continuing an earlier run.")
     ] = False,
-    full_paths: bool = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Turn images into features with a frozen network, for [bold]fit[/].
+    """Turn images into features for [bold]fit[/], with a network that is trained already.
 
-    If it is stopped or killed, the same command continues where it stopped; the final file is the same. With
-    [bold]torchrun --nproc-per-node N -m cceclust extract[/], N processes share the work.
+    If it is stopped or killed, the same command continues where it stopped, and
+    the final file is the same.
+
+    With [bold]torchrun --nproc-per-node N -m cceclust extract[/], N processes
+    share the work.
     """
     from cceclust.io.images import open_images
 
     refuse_missing_images(images)
-    from cceclust.torch.extraction import extract_features, usual_workers
+    from cceclust.torch.extraction import extract_features
     from cceclust.torch.ranks import joined
 
-    with advising("the same command continues where it stopped"), joined() as ranks:
+    with advising("the same command continues where it stopped"), joined() as is_first:
         collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
-        with task_progress(quiet=quiet or as_json or not ranks.is_first, unit="images") as bar:
+        with task_progress(quiet=quiet or as_json or not is_first, unit="images") as bar:
             extraction = extract_features(
                 collection,
                 output,
@@ -126,19 +108,13 @@ def extract(
                 weights=weights,
                 size=size,
                 device=device,
-                precision=precision,
                 batch_size=batch_size,
-                workers=usual_workers(device, len(collection), ranks) if workers is None else workers,
                 dtype=dtype,
-                on_error=on_error,
                 restart=restart,
                 force=force,
-                full_paths=full_paths,
-                trust=trust,
                 progress=report_to(bar),
-                ranks=ranks,
             )
-    if not ranks.is_first:
+    if not is_first:
         return
     warn_of_skipped(extraction)
     if as_json:
@@ -183,10 +159,10 @@ def print_extraction(extraction: Extraction) -> None:
     shape = f"{extraction.n_rows:,} × {extraction.n_features:,} {extraction.dtype}"
     how = ""
     if extraction.n_resumed == extraction.n_images:
-        how = "; was complete already (--restart would start over)"
+        how = "; it was complete already (--restart starts over)"
     elif extraction.n_resumed:
-        how = f"; went on from image {extraction.n_resumed:,} of {extraction.n_images:,}"
+        how = f"; continued from image {extraction.n_resumed:,} of {extraction.n_images:,}"
     console.print(f"{extraction.target}: {shape}{how}", markup=False, soft_wrap=True)
-    clusters = "K" if extraction.n_classes is None else extraction.n_classes
+    clusters = "auto" if extraction.n_classes is None else extraction.n_classes
     command = f"cceclust fit --k {clusters} {shlex.quote(extraction.target)}"
     console.print(f"Next: {command}", markup=False, soft_wrap=True)

@@ -19,32 +19,28 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
+import h5py
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import CceclustError, FileError, InputError
-from cceclust.io.features import write_features
-from cceclust.io.stored import load_column, stored_file
+from cceclust.errors import CceclustError, FileContentError, FileError, InputError
+from cceclust.io.features import open_features, write_features
+from cceclust.io.reading import reading
 
-__all__ = ["ExtractionJournal", "discard_leftovers", "holds_result_of", "skipped_images"]
+__all__ = ["ExtractionJournal", "holds_result_of", "skipped_images"]
 
 
 class ExtractionJournal:
     """The features of an unfinished extraction, batch by batch. Use it in a ``with`` statement.
-
-    The caller must have claimed the target (:func:`cceclust.io.atomic.claiming`), so that nobody else writes to it.
 
     Parameters
     ----------
     target : Path
         The feature file to write in the end.
     settings : mapping of str to str, int or float
-        Everything that the rows depend on. They become attributes of the target.
-    dtype : dtype
-        Type of the features.
+        Everything that the rows depend on, their `dtype` included. They become attributes of the target.
     restart : bool
         Discard what an earlier run has done.
 
@@ -52,30 +48,21 @@ class ExtractionJournal:
     ----------
     images_done : int
         Number of images that are safely stored or skipped.
-    n_rows : int
-        Number of rows that are safely stored.
-    skipped : list of (int, str)
-        Images that could not be read, with the reason.
     """
 
-    def __init__(self, target: Path, settings: Mapping[str, Any], dtype: DTypeLike, *, restart: bool = False) -> None:
+    def __init__(self, target: Path, settings: Mapping[str, Any], *, restart: bool = False) -> None:
         self.images_done = 0
-        self.skipped: list[tuple[int, str]] = []
         self._target = target
         self._settings = dict(settings)
-        self.dtype = np.dtype(dtype)
-        self._rows: BinaryIO | None = None
-        self._journal: BinaryIO | None = None
-        self.n_rows = 0
-        self._n_columns = 0
+        self._dtype = np.dtype(settings["dtype"])
+        self._n_rows = self._n_columns = 0
+        # Images that could not be read, with the reason.
+        self._skipped: list[tuple[int, str]] = []
+        self._files: list[BinaryIO] = []
         self._folder = folder_beside(target)
-        try:
-            with self._writing():
-                self._folder.mkdir(exist_ok=True)
-                self._start(restart)
-        except BaseException:
-            self.close()
-            raise
+        with self._writing():
+            self._folder.mkdir(exist_ok=True)
+            self._start(restart)
 
     def _start(self, restart: bool) -> None:
         settings, journal, rows = (self._folder / name for name in ("settings.json", "journal.jsonl", "features.bin"))
@@ -87,145 +74,124 @@ class ExtractionJournal:
             fresh = settings.with_suffix(".tmp")
             fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
             fresh.replace(settings)
-        else:
-            self._refuse_other_settings(earlier)
-        self._rows, self._journal = rows.open("ab"), journal.open("ab")
-        journal_bytes = self._replay(journal.read_bytes(), stored_bytes=rows.stat().st_size)
-        self._rows.truncate(self.n_rows * self._n_columns * self.dtype.itemsize)
-        self._journal.truncate(journal_bytes)
-
-    def _refuse_other_settings(self, earlier: Mapping[str, Any]) -> None:
-        names = sorted(name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name))
-        if names:
+        elif earlier != self._settings:
+            names = sorted(
+                name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)
+            )
             changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in names)
             raise InputError(
                 f"the extraction to {self._target} was begun with something else: {changes}; repeat the first command, "
                 "or use --restart (restart=True) to start over"
             )
+        self._files = [rows.open("ab"), journal.open("ab")]
+        journal_bytes = self._replay(journal.read_bytes(), stored_bytes=rows.stat().st_size)
+        self._files[0].truncate(self._n_rows * self._n_columns * self._dtype.itemsize)
+        self._files[1].truncate(journal_bytes)
 
     def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
         """Take over the finished work listed in the journal, and return the length of its valid lines."""
         end = 0
         for line in journal.splitlines(keepends=True):
             entry = parse_entry(line)
-            if entry is None or entry["rows"] * entry["columns"] * self.dtype.itemsize > stored_bytes:
+            if entry is None or entry["rows"] * entry["columns"] * self._dtype.itemsize > stored_bytes:
                 break
             end += len(line)
-            self.images_done, self.n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
-            self.skipped += entry["skipped"]
+            self.images_done, self._n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
+            self._skipped += entry["skipped"]
         return end
 
-    def append(self, features: NDArray[Any], n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
-        """Store a batch.
-
-        Parameters
-        ----------
-        features : ndarray of shape (n_images - len(skipped), n_features)
-            The rows of the images that could be read.
-        n_images : int
-            Number of images of the batch.
-        skipped : sequence of (int, str)
-            Numbers of the images that could not be read, with the reason.
-        """
-        assert self._rows is not None
-        assert self._journal is not None
-        with self._writing():
-            self.n_rows += len(features)
+    def append(self, features: NDArray[Any] | None, n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
+        """Store the rows of a batch of images; those with the skipped numbers have none, for the reasons given."""
+        self.images_done += n_images
+        self._skipped += skipped
+        if features is not None:
+            self._n_rows += len(features)
             self._n_columns = features.shape[1]
-            self.images_done += n_images
-            self.skipped += skipped
-            entry = {
-                "images": self.images_done,
-                "rows": self.n_rows,
-                "columns": self._n_columns,
-                "skipped": list(skipped),
-            }
-            store(self._rows, np.ascontiguousarray(features, self.dtype).tobytes())
-            store(self._journal, json.dumps(entry).encode() + b"\n")
+        entry = {
+            "images": self.images_done,
+            "rows": self._n_rows,
+            "columns": self._n_columns,
+            "skipped": list(skipped),
+        }
+        rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
+        with self._writing():
+            for file, data in zip(self._files, (rows, json.dumps(entry).encode() + b"\n"), strict=True):
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
 
     def finish(self, *, labels: ArrayLike | None = None, paths: ArrayLike | None = None) -> None:
-        """Write the target and remove the folder.
-
-        Parameters
-        ----------
-        labels, paths : array-like of shape (n_images,), optional
-            Of all images; those of skipped ones are left out.
-        """
+        """Write the target, with the labels and paths of all images except the skipped ones, and remove the folder."""
+        if not self._n_rows:
+            raise FileContentError(
+                f"none of the {self.images_done} images can be read; the first: {self._skipped[0][1]}"
+            )
         kept = np.ones(self.images_done, bool)
-        kept[[index for index, _ in self.skipped]] = False
+        kept[[index for index, _ in self._skipped]] = False
         whole = self._folder / "whole.h5"
         write_features(
             whole,
-            np.memmap(self._folder / "features.bin", self.dtype, "r", shape=(self.n_rows, self._n_columns)),
+            np.memmap(self._folder / "features.bin", self._dtype, "r", shape=(self._n_rows, self._n_columns)),
             labels=None if labels is None else np.asarray(labels)[kept],
             paths=None if paths is None else np.asarray(paths)[kept],
-            skipped=[reason for _, reason in self.skipped],
+            skipped=[reason for _, reason in self._skipped],
             attributes=self._settings,
             force=True,
         )
         with self._writing():
             whole.replace(self._target)
-        self.close()
-        discard_leftovers(self._target)
+        self._close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def close(self) -> None:
-        """Close the files; appended rows are kept for the next run."""
-        for file in (self._rows, self._journal):
-            if file is not None:
-                file.close()
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
 
-    def __enter__(self) -> ExtractionJournal:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        # What was appended is kept for the next run.
+        self._close()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
-        except CceclustError:
-            raise
-        except OSError as error:
+        except BaseException as error:
+            self._close()
+            if not isinstance(error, OSError) or isinstance(error, CceclustError):
+                raise
             raise FileError(
                 f"cannot write to {self._folder}: {error.strerror or error}; repeat the command to go on from there"
             ) from error
 
 
 def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
-    """Tell whether ``target`` is a complete feature file that was made with these settings."""
+    """Tell whether ``target`` is a complete feature file that was made with these settings.
+
+    If so, a folder that a kill left beside it is removed.
+    """
     try:
-        with stored_file(target) as file:
-            attributes = file.attributes
+        with open_features(target) as features:
+            attributes = features.attributes
     except FileError:
         return False
-    return attributes.get("complete") is True and all(attributes.get(name) == settings[name] for name in settings)
+    is_result = attributes.get("complete") is True and all(attributes.get(name) == settings[name] for name in settings)
+    if is_result:
+        shutil.rmtree(folder_beside(target), ignore_errors=True)
+    return is_result
 
 
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
-    with stored_file(target) as file:
-        skipped = load_column(target, file.arrays, "skipped")
-    return [] if skipped is None else [str(reason) for reason in skipped]
+    with reading(target, "a feature file"), h5py.File(target) as file:
+        return file["skipped"].asstr("utf-8", errors="surrogateescape")[...].tolist() if "skipped" in file else []
 
 
 def folder_beside(target: Path) -> Path:
     """Return the folder that holds the features of ``target`` until it is complete."""
     return target.with_name(target.name + ".part")
-
-
-def discard_leftovers(target: Path) -> None:
-    """Remove the folder beside a complete target."""
-    shutil.rmtree(folder_beside(target), ignore_errors=True)
-
-
-def store(file: BinaryIO, data: bytes) -> None:
-    """Append bytes and wait until they are on the disk."""
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:

@@ -10,8 +10,10 @@ from cceclust.errors import FileContentError
 from cceclust.io.provenance import check_stamp
 from cceclust.io.reading import reading
 
-__all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
+__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
 
+# All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
+# image, and on request the input of the network's head for each image.
 CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
     "config.json",
     "metrics.jsonl",
@@ -28,14 +30,7 @@ def is_run(path: str | Path) -> bool:
 
 
 def run_of(path: str | Path) -> Path | None:
-    """Return the folder of a run, given that folder or the network in it; None for any other path.
-
-    Examples
-    --------
-    >>> from cceclust.io.run_folders import run_of
-    >>> run_of("sample_data/digits.h5") is None
-    True
-    """
+    """Return the folder of a run, given that folder or the network in it; None for any other path."""
     path = Path(path)
     if path.name == MODEL and is_run(path.parent):
         return path.parent

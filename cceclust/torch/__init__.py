@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from cceclust.errors import MissingExtraError
 
 try:
-    import torch as _torch  # noqa: F401
-except ImportError as error:
-    from cceclust.errors import MissingExtraError
-
-    raise MissingExtraError.of("cceclust.torch", "PyTorch", "torch") from error
-
-if TYPE_CHECKING:
     from cceclust.torch.deep import DeepTrainer
     from cceclust.torch.em import estimate_pseudo_labels
     from cceclust.torch.extraction import extract_features
     from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss
     from cceclust.torch.networks import build_network
     from cceclust.torch.resnet import resnet18, resnet50
-
-# Imported on first use: the processes that decode images for `extract` do not need the training code.
-HOMES = {
-    "CollisionCrossEntropy": "cceclust.torch.losses",
-    "DeepTrainer": "cceclust.torch.deep",
-    "SelfLabelingLoss": "cceclust.torch.losses",
-    "build_network": "cceclust.torch.networks",
-    "estimate_pseudo_labels": "cceclust.torch.em",
-    "extract_features": "cceclust.torch.extraction",
-    "resnet18": "cceclust.torch.resnet",
-    "resnet50": "cceclust.torch.resnet",
-}
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "safetensors"):
+        raise
+    raise MissingExtraError.of("cceclust.torch", "PyTorch", "torch") from error
 
 __all__ = [
     "CollisionCrossEntropy",
@@ -42,13 +26,3 @@ __all__ = [
     "resnet18",
     "resnet50",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in HOMES:
-        raise AttributeError(f"module 'cceclust.torch' has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch import Tensor
 
 from cceclust.errors import InputError, MissingExtraError
 
-__all__ = ["AUGMENTATIONS", "make_augmentation"]
+__all__ = ["make_augmentation"]
 
 
 def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor], Tensor]:
@@ -17,47 +16,22 @@ def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor
 
     Every call draws new views with torch's global random numbers.
 
-    Parameters
-    ----------
-    kind : {"digits", "photos"}
-        ``digits`` shifts, rotates, scales and shears; ``photos`` crops, flips and, for RGB, changes colours.
-    size : int
-        Side length of the images.
-    n_channels : int
-        1 or 3.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from cceclust.torch.augmentation import make_augmentation
-    >>> make_augmentation("digits", 28, 1)(torch.rand(5, 1, 28, 28)).shape
-    torch.Size([5, 1, 28, 28])
+    ``digits`` shifts, rotates, scales and shears, which keeps a written digit or letter the same; ``photos`` crops,
+    flips and, for RGB, changes colours, which keeps an object the same.
     """
-    if kind not in AUGMENTATIONS:
-        raise InputError(f"augmentation={kind!r}; expected one of {', '.join(AUGMENTATIONS)}")
+    if kind not in ("digits", "photos"):
+        raise InputError(f"augmentation={kind!r}; expected digits or photos")
     try:
         import kornia.augmentation as kornia
     except ImportError:
         raise MissingExtraError.of("augmentation", "kornia", "torch") from None
-    view: Callable[[Tensor], Tensor] = AUGMENTATIONS[kind](kornia, size, n_channels)
-    return view
-
-
-def digits(kornia: Any, size: int, n_channels: int) -> Any:
-    """Shift, rotate, scale and shear: changes that keep a written digit or letter the same."""
-    return kornia.RandomAffine(degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0)
-
-
-def photos(kornia: Any, size: int, n_channels: int) -> Any:
-    """Crop, flip and change colours: changes that keep an object the same."""
-    steps = [
+    if kind == "digits":
+        view: Callable[[Tensor], Tensor] = kornia.RandomAffine(
+            degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0
+        )
+    else:
         # Resampling cuts all crops of a batch at once.
-        kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample"),
-        kornia.RandomHorizontalFlip(),
-    ]
-    if n_channels == 3:
-        steps += [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
-    return kornia.ImageSequential(*steps)
-
-
-AUGMENTATIONS: dict[str, Callable[[Any, int, int], Any]] = {"digits": digits, "photos": photos}
+        crop = kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample")
+        colours = [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
+        view = kornia.ImageSequential(crop, kornia.RandomHorizontalFlip(), *(colours if n_channels == 3 else []))
+    return view

@@ -5,28 +5,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
+from torch.optim.swa_utils import update_bn
 
 from cceclust.errors import InputError
-from cceclust.presets import PrecisionName, RunSettings
-from cceclust.scoring import relative_entropy, score_clusters
+from cceclust.scoring import clustering_accuracy, relative_entropy
+from cceclust.torch import ranks
 from cceclust.torch.objectives import Objective, make_objective
-from cceclust.torch.ranks import Ranks
-from cceclust.torch.shared_batch_norm import BatchNorm, share_batch_norms
-from cceclust.fit.neighbors import nearest_neighbors
-from cceclust.validation import check_non_negative, check_positive
+from cceclust.torch.ranks import resolve_device
+from cceclust.validation import check_count, check_non_negative, check_positive
 
 __all__ = ["DeepTrainer", "EpochMetrics"]
 
 PREDICTION_BATCH = 500
-# Number of batches for the statistics of batch norms.
+# So many batches are enough for the statistics of batch norms.
 SETTLING_BATCHES = 40
 
 
@@ -34,23 +33,8 @@ SETTLING_BATCHES = 40
 class EpochMetrics:
     """Metrics of an epoch. All except the speed are the same in every run with the same seed on the same machine.
 
-    Cluster sizes and scores come from the predictions made during training, which cost nothing extra: each
-    image as the network predicted it at that step.
-
-    Attributes
-    ----------
-    epoch : int
-        Its number, from 1.
-    loss : float
-        Mean loss of its batches.
-    parts : dict of float
-        Mean of each part of the loss that the objective reports.
-    cluster_entropy : float
-        Entropy of the clusters' sizes divided by its maximum: 1 for equal sizes, 0 for a single cluster.
-    accuracy, nmi, ari : float or None
-        Scores against the true labels, if there are any; nothing else uses these labels.
-    images_per_second : float
-        Number of images, each with its view, trained on per second.
+    `loss` and its `parts` are means over the batches. `cluster_entropy`, which is 1 for clusters of equal size and 0
+    for a single one, and the `accuracy` against true labels, if any, come from the predictions made in training.
     """
 
     epoch: int
@@ -58,8 +42,6 @@ class EpochMetrics:
     parts: dict[str, float]
     cluster_entropy: float
     accuracy: float | None
-    nmi: float | None
-    ari: float | None
     images_per_second: float
 
 
@@ -70,6 +52,9 @@ class DeepTrainer:
     both go through the network together, so that batch norms see them as one batch. After the last epoch, the
     statistics that batch norms use for prediction are computed again with the trained network: those collected before
     lag behind its weights.
+
+    Processes that torchrun started and that have joined (:func:`cceclust.torch.ranks.joined`) train together: they must
+    make the same calls, on networks with the same weights. Each runs a part of every batch through its network.
 
     Parameters
     ----------
@@ -85,24 +70,12 @@ class DeepTrainer:
         Learning rate of the parameters of ``network.head``, if it should differ.
     batch_size : int
         Images per batch, at most. The batches of an epoch differ in size by one image at most.
-    precision : {"float32", "bfloat16"}
-        Of the products in training; predictions are always float32.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
         Seed of the batches and the views.
-    ranks : Ranks, optional
-        The processes that train together, each with a part of every batch; see :mod:`cceclust.torch.ranks`. All of them
-        must call the methods of their trainers with the same arguments. By default this process trains alone.
     **parameters
         Parameters of an objective that is given by name.
-
-    Attributes
-    ----------
-    history : list of EpochMetrics
-        One entry per epoch so far.
-    neighbors : tensor (n, n_neighbors) of int32, or None
-        For objectives that compare neighbours: the nearest images by the features at the start of training.
 
     Examples
     --------
@@ -120,41 +93,33 @@ class DeepTrainer:
         self,
         network: nn.Module,
         augmentation: Callable[[Tensor], Tensor],
-        objective: str | Objective = RunSettings.objective,
+        objective: str | Objective = "cce",
         *,
-        learning_rate: float = RunSettings.learning_rate,
-        head_learning_rate: float | None = RunSettings.head_learning_rate,
-        weight_decay: float = RunSettings.weight_decay,
-        batch_size: int = RunSettings.batch_size,
-        precision: str = RunSettings.precision,
+        learning_rate: float = 1e-3,
+        head_learning_rate: float | None = None,
+        weight_decay: float = 0.01,
+        batch_size: int = 250,
         device: str = "auto",
-        seed: int = RunSettings.seed,
-        ranks: Ranks | None = None,
+        seed: int = 0,
         **parameters: Any,
     ) -> None:
         check_positive(learning_rate, "learning_rate")
         check_non_negative(weight_decay, "weight_decay")
-        check_at_least_one(batch_size, "batch_size")
-        check_precision(precision)
+        check_count(batch_size, "batch_size", 1)
         if isinstance(objective, Objective) and parameters:
             raise InputError(f"parameters {', '.join(parameters)} belong into the objective that was given")
-        self.ranks = ranks or Ranks()
-        self.device = self.ranks.device(device)
+        self.device = resolve_device(device)
         self.network = network.to(self.device)
-        self._parallel = self.network
-        if self.ranks.are_many:
-            share_batch_norms(self.network, self.device)
-            self._parallel = nn.parallel.DistributedDataParallel(self.network)
-            self._parallel.register_comm_hook(None, lambda _, bucket: sum_gradients(bucket))
+        if ranks.count() > 1 and self.device.type == "cuda":
+            # On CPUs, where torch has no such norms, every process normalises its part of a batch by itself.
+            self.network = nn.SyncBatchNorm.convert_sync_batchnorm(self.network)  # type: ignore[no-untyped-call]
         self.augmentation = augmentation
         chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
         self.objective = chosen.to(self.device)
         self.batch_size = batch_size
-        self.precision = precision
         self.seed = seed
         self.history: list[EpochMetrics] = []
-        self.neighbors: Tensor | None = None
-        groups = parameter_groups(network, learning_rate, head_learning_rate)
+        groups = parameter_groups(self.network, learning_rate, head_learning_rate)
         self.optimizer = torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
 
     def fit(
@@ -188,22 +153,19 @@ class DeepTrainer:
         Returns
         -------
         list of EpochMetrics
+            One entry for each epoch so far.
         """
         if not len(images):
             raise InputError("there are no images to train on")
         n_steps = math.ceil(len(images) / self.batch_size)
-        if len(images) // n_steps < self.ranks.count:
+        if len(images) // n_steps < ranks.count():
             raise InputError(
-                f"batches of {len(images) // n_steps} images for {self.ranks.count} processes; raise the batch size, "
+                f"batches of {len(images) // n_steps} images for {ranks.count()} processes; raise the batch size, "
                 "or start fewer processes"
             )
         if given is not None and not (given >= 0).any():
             raise InputError("no image has a label; leave the labels out")
         targets = None if given is None else torch.from_numpy(given)
-        if self.objective.n_neighbors and self.neighbors is None:
-            features = self.features(images)
-            found = nearest_neighbors(features, self.objective.n_neighbors) if self.ranks.is_first else None
-            self.neighbors = torch.from_numpy(self.ranks.share(found))
 
         def report(step: int) -> None:
             if on_step is not None:
@@ -230,13 +192,12 @@ class DeepTrainer:
         totals: dict[str, Tensor] = {}
         started = time.perf_counter()
         self.network.train()
-        with seeded(self.seed, epoch, self.device), exact_convolutions():
+        with seeded(self.seed, epoch, self.device):
             order = torch.randperm(n_images)
             found = torch.empty(n_images, dtype=torch.long, device=self.device)
             for step, rows in enumerate(order.tensor_split(n_steps), start=1):
-                batch = as_input(images[rows.to(images.device)], self.device)
                 labelled = None if given is None else self._draw_labelled(images, given)
-                parts, logits = self.train_step(batch, labelled, self._draw_neighbors(images, rows))
+                parts, logits = self.train_step(self._input(images, rows), labelled)
                 n_clusters = logits.shape[1]
                 # Nothing here waits for the device; the sums are read when the epoch is over.
                 found[rows.to(self.device)] = logits.argmax(dim=1)
@@ -249,52 +210,35 @@ class DeepTrainer:
         clusters = found.cpu().numpy()
         seconds = time.perf_counter() - started
         sizes = np.bincount(clusters, minlength=n_clusters)
-        scores = None if labels is None else score_clusters(labels, clusters)
         return EpochMetrics(
             epoch=epoch,
             loss=means.pop("loss"),
             parts=means,
             cluster_entropy=relative_entropy(sizes[sizes > 0], n_clusters) or 0.0,
-            accuracy=None if scores is None else scores.accuracy,
-            nmi=None if scores is None else scores.nmi,
-            ari=None if scores is None else scores.ari,
+            accuracy=None if labels is None else clustering_accuracy(labels, clusters),
             images_per_second=n_images / seconds,
         )
+
+    def _input(self, images: Tensor, rows: Tensor) -> Tensor:
+        """Return some images as input of the network."""
+        return as_input(images[rows.to(images.device)], self.device)
 
     def _draw_labelled(self, images: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
         """Return labelled images, at most as many as a batch holds, as network input, and their clusters."""
         # If few images are labelled, a batch holds very few of them, and their gradient would be mostly noise.
         known = torch.nonzero(given >= 0).flatten()
         drawn = known[torch.randperm(len(known))[: self.batch_size]]
-        return as_input(images[drawn.to(images.device)], self.device), given[drawn].to(self.device)
-
-    def _draw_neighbors(self, images: Tensor, rows: Tensor) -> Tensor | None:
-        """Return one neighbour of each row, at random, as network input; None if the objective needs none."""
-        if self.neighbors is None:
-            return None
-        drawn = self.neighbors[rows, torch.randint(self.neighbors.shape[1], (len(rows),))]
-        return as_input(images[drawn.to(images.device)], self.device)
+        return self._input(images, drawn), given[drawn].to(self.device)
 
     def train_step(
-        self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None, seen: Tensor | None = None
+        self, batch: Tensor, labelled: tuple[Tensor, Tensor] | None = None
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Take one step on network input; return the loss and its parts, and the logits of the images.
+        """Take a step on a batch, and perhaps on images whose cluster is known; return the loss, its parts and logits.
 
         With several processes, each is given the whole batch. It makes the same views of it as the others, runs its
         part through the network, and computes the loss of the whole batch from the logits of all.
-
-        Parameters
-        ----------
-        batch : tensor (n, …)
-            Images.
-        labelled : (tensor (m, …), tensor (m,)), optional
-            Images whose cluster is known, and their clusters.
-        seen : tensor (n, …), optional
-            Images to make views of; by default those of the batch.
         """
-        view = self.objective.make_view(
-            lambda images: self._logits(self.network, [images])[0], batch if seen is None else seen, self.augmentation
-        )
+        view = self.objective.make_view(lambda images: self._logits([images])[0], batch, self.augmentation)
         if view.shape != batch.shape:
             raise InputError(
                 f"the augmentation turned {tuple(batch.shape)} into {tuple(view.shape)}; expected the same"
@@ -303,47 +247,49 @@ class DeepTrainer:
         if labelled is not None:
             # In the same pass, because batch norm statistics of a few images alone would be poor.
             inputs.append(self.augmentation(labelled[0]))
-        logits, of_view, *of_labelled = self._logits(self._parallel, inputs)
-        check_number_of_clusters(logits)
+        logits, of_view, *of_labelled = self._logits(inputs)
+        n_images, n_clusters = logits.shape
+        if n_clusters > n_images:
+            raise InputError(
+                f"{n_clusters} clusters, but only {n_images} images a batch, which is to hold all clusters; "
+                "raise the batch size, or ask for fewer clusters"
+            )
         parts = self.objective(logits, of_view)
         if labelled is not None:
             parts["labels"] = nn.functional.cross_entropy(of_labelled[0], labelled[1])
             parts["loss"] = parts["loss"] + parts["labels"]
         self.optimizer.zero_grad()
         parts["loss"].backward()
+        if ranks.count() > 1:
+            # The gradient of a process is that of its part of the batch.
+            for parameter in self.network.parameters():
+                if parameter.grad is not None:
+                    distributed.all_reduce(parameter.grad)
         self.optimizer.step()
         return parts, logits.detach()
 
-    def _logits(self, network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
+    def _logits(self, inputs: list[Tensor]) -> list[Tensor]:
         """Return the logits of batches; every process runs its parts of them through the network together."""
-        own = torch.cat([self.ranks.part(images) for images in inputs])
-        halved = torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
-        with self.ranks.own_random_numbers(self.device), halved:
-            outputs = check_logits(network(own), len(own))
-        return self.ranks.join(outputs, [len(images) for images in inputs])
+        own = torch.cat([ranks.part(images) for images in inputs])
+        # Dropout draws more numbers where the part is larger; afterwards, all processes go on with the same ones.
+        with forked_random_numbers(self.device) if ranks.count() > 1 else nullcontext():
+            logits: Any = self.network(own)
+        if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(own):
+            came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise InputError(f"the network returns {came} for {len(own)} images; expected ({len(own)}, n_clusters)")
+        return ranks.join(logits, [len(images) for images in inputs])
 
     @torch.no_grad()
     def _settle_batch_norms(self, images: Tensor, n_steps: int) -> None:
-        """Average the statistics of batch norms over batches like those of an epoch, with fixed weights."""
-        norms = [
-            module for module in self.network.modules() if isinstance(module, BatchNorm) and module.track_running_stats
-        ]
-        if not norms:
-            return
-        self.network.eval()
-        momenta = [norm.momentum for norm in norms]
-        for norm in norms:
-            norm.reset_running_stats()
-            norm.train()
-            # None means the plain average.
-            norm.momentum = None
+        """Average the statistics of batch norms over batches like those of an epoch, with fixed weights.
+
+        All processes do all of it, so that they end with the same network.
+        """
         # Epochs count from 1, so the random numbers of epoch 0 are free.
-        with seeded(self.seed, 0, self.device), exact_convolutions():
-            for rows in torch.randperm(len(images)).tensor_split(n_steps)[:SETTLING_BATCHES]:
-                batch = as_input(images[rows.to(images.device)], self.device)
-                self.network(torch.cat([self.ranks.part(batch), self.ranks.part(self.augmentation(batch))]))
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
+        with seeded(self.seed, 0, self.device):
+            order = torch.randperm(len(images)).tensor_split(n_steps)[:SETTLING_BATCHES]
+            batches = (self._input(images, rows) for rows in order)
+            update_bn((torch.cat([batch, self.augmentation(batch)]) for batch in batches), self.network)
 
     def predict_proba(self, images: Tensor) -> NDArray[np.float32]:
         """Return the probabilities (n, n_clusters) of images."""
@@ -363,14 +309,9 @@ class DeepTrainer:
 
     def _evaluate(self, compute: Callable[[Tensor], Tensor], images: Tensor) -> NDArray[np.float32]:
         self.network.eval()
-        batches, results = torch.split(images, PREDICTION_BATCH), []
         with torch.inference_mode(), exact_convolutions():
-            # Processes take whole batches in turn: the same ones as a single process makes, for the same result.
-            for start in range(0, len(batches), self.ranks.count):
-                own = batches[start : start + self.ranks.count][self.ranks.number :][:1]
-                computed = [compute(as_input(batch, self.device)).cpu() for batch in own]
-                results += [result for of_rank in self.ranks.gather_everywhere(computed) for result in of_rank]
-        return torch.cat(results).numpy()
+            batches = torch.split(images, PREDICTION_BATCH)
+            return torch.cat([compute(as_input(batch, self.device)).cpu() for batch in batches]).numpy()
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume after the last complete epoch."""
@@ -378,7 +319,6 @@ class DeepTrainer:
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "history": [asdict(metrics) for metrics in self.history],
-            "neighbors": self.neighbors,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -386,45 +326,17 @@ class DeepTrainer:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
-        self.neighbors = state.get("neighbors")
-
-
-def sum_gradients(bucket: Any) -> torch.futures.Future[Tensor]:
-    """Sum each gradient over the processes, which have a part of it each, where the default is an average.
-
-    One by one: packed together, the order of additions would depend on the packing, which changes after the first step,
-    and a resumed training would differ in its rounding.
-    """
-    for gradient in bucket.gradients():
-        distributed.all_reduce(gradient)
-    done: torch.futures.Future[Tensor] = torch.futures.Future()
-    done.set_result(bucket.buffer())
-    return done
-
-
-def check_at_least_one(value: int, name: str) -> None:
-    """Refuse anything but whole numbers above 0."""
-    if not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def check_precision(value: str) -> None:
-    """Refuse a precision that training does not have."""
-    if value not in get_args(PrecisionName):
-        raise InputError(f"precision={value!r}; expected one of {', '.join(get_args(PrecisionName))}")
 
 
 def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:
-    """Give the head its own learning rate."""
-    if head_rate is None or head_rate == rate:
-        return [{"params": list(network.parameters())}]
+    """Give the module ``head`` of a network a learning rate of its own."""
+    head_rate = rate if head_rate is None else head_rate
     check_positive(head_rate, "head_learning_rate")
-    head: Any = getattr(network, "head", None)
-    if not isinstance(head, nn.Module):
-        raise InputError(f"head_learning_rate={head_rate} needs a module 'head' in {type(network).__name__}")
-    of_head = list(head.parameters())
-    others = [parameter for parameter in network.parameters() if all(parameter is not own for own in of_head)]
-    return [{"params": others}, {"params": of_head, "lr": head_rate}]
+    named = list(network.named_parameters())
+    return [
+        {"params": [value for name, value in named if name.startswith("head.") == is_head], "lr": own}
+        for is_head, own in ((False, rate), (True, head_rate))
+    ]
 
 
 def as_input(images: Tensor, device: torch.device) -> Tensor:
@@ -433,35 +345,19 @@ def as_input(images: Tensor, device: torch.device) -> Tensor:
     return images.float() / 255 if images.dtype == torch.uint8 else images
 
 
-def check_logits(logits: Any, n_images: int) -> Tensor:
-    """Raise unless a network returned one row of logits per image."""
-    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != n_images:
-        came = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise InputError(f"the network returns {came} for {n_images} images; expected ({n_images}, n_clusters)")
-    # Autocast may have made them half precision, which is too coarse to find pseudo-labels.
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-
-
-def check_number_of_clusters(logits: Tensor) -> None:
-    """Raise unless a batch has enough images for all clusters."""
-    n_images, n_clusters = logits.shape
-    if n_clusters > n_images:
-        raise InputError(
-            f"{n_clusters} clusters, but only {n_images} images a batch, which is to hold all clusters; "
-            "raise the batch size, or ask for fewer clusters"
-        )
-
-
 @contextmanager
 def seeded(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
     """Seed torch's random numbers for this epoch, and restore the caller's state afterwards."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with forked_random_numbers(device), exact_convolutions():
         torch.manual_seed(int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]))
         yield
 
 
-@contextmanager
-def exact_convolutions() -> Iterator[None]:
+def forked_random_numbers(device: torch.device) -> AbstractContextManager[None]:
+    """Restore the state of torch's random numbers afterwards."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])
+
+
+def exact_convolutions() -> AbstractContextManager[None]:
     """Make the convolutions on a GPU deterministic."""
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True):
-        yield
+    return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True)

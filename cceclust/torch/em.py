@@ -14,7 +14,6 @@ __all__ = ["estimate_pseudo_labels"]
 NEWTON_STEPS = 8
 
 
-@torch.no_grad()
 def estimate_pseudo_labels(
     probabilities: Tensor, *, fairness: float = 1.0, prior: Tensor | None = None, max_iter: int = 20
 ) -> Tensor:
@@ -44,17 +43,14 @@ def estimate_pseudo_labels(
     if prior is None:
         n_clusters = probabilities.shape[1]
         prior = probabilities.new_full((n_clusters,), 1 / n_clusters)
-    labels: Tensor = _em(probabilities, prior, fairness, max_iter)
+    labels: Tensor = _minimise(probabilities, prior, fairness, max_iter)
     return labels
 
 
-# A single operation for torch.compile, which would otherwise spend minutes on the unrolled iterations.
-@torch.library.custom_op(
-    "cceclust::em",
-    mutates_args=(),
-    schema="(Tensor probabilities, Tensor prior, float fairness, int max_iter) -> Tensor",
-)
-def _em(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
+# Compilers would spend minutes on the unrolled iterations.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+@torch.no_grad()
+def _minimise(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
     pull = fairness * prior.to(probabilities)
     smallest = torch.finfo(probabilities.dtype).tiny
     # EM could never leave zeros, so they are raised where the prior is positive.
@@ -82,11 +78,6 @@ def _em(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) ->
         labels = labels / torch.where(rootless, 1.0, total) + missing * is_largest
         labels = torch.maximum(labels, floor)
     return labels
-
-
-@_em.register_fake
-def _(probabilities: Tensor, prior: Tensor, fairness: float, max_iter: int) -> Tensor:
-    return torch.empty_like(probabilities)
 
 
 def _lower_bound(coefficient: Tensor, gap: Tensor, reach: Tensor, is_largest: Tensor) -> Tensor:

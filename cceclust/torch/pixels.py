@@ -1,4 +1,4 @@
-"""Whole collections of small images as one tensor, cropped and scaled to the input size of a network."""
+"""From decoded images to the input of a network: the middle of a photo for ImageNet's, all small images for VGG-4."""
 
 from __future__ import annotations
 
@@ -12,27 +12,59 @@ from torch import Tensor
 from cceclust.errors import FileContentError, FileError
 from cceclust.io.images import ImageCollection
 
-__all__ = ["LoadedImages", "fit_to_square", "load_pixels", "look_at"]
+__all__ = ["LoadedImages", "describe_preprocessing", "load_pixels", "look_at", "normalize", "resize_and_crop"]
 
+# ImageNet evaluation uses the middle 224 of 256 pixels.
+RESIZED_TO_CROPPED = 256 / 224
+MEAN = (0.485, 0.456, 0.406)
+STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 # Number of images that is enough to know the size and the colours of a collection.
 N_LOOKED_AT = 100
 # ITU-R BT.601, as in Pillow.
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 
 
+def describe_preprocessing(size: int) -> str:
+    """Describe :func:`resize_and_crop` and :func:`normalize` in words, for the provenance of a file."""
+    return (
+        f"RGB; short side to {round(size * RESIZED_TO_CROPPED)} px (images smaller than {size} px: to {size} px), "
+        f"bilinear with antialiasing; centre crop of {size} px; ImageNet mean and standard deviation"
+    )
+
+
+def resize_and_crop(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Resize the short side to 256/224 of the size, or to the size if the image is smaller, and take the centre."""
+    height, width = image.shape[:2]
+    short = min(height, width)
+    resized = size if short < size else round(size * RESIZED_TO_CROPPED)
+    left, right = kept_part(width, width * resized // short, size)
+    top, bottom = kept_part(height, height * resized // short, size)
+    return resample(image, size, (left, top, right, bottom))
+
+
+def kept_part(length: int, resized: int, size: int) -> tuple[float, float]:
+    """Return where, in an image of ``length``, the middle ``size`` pixels of its resized version begin and end."""
+    start = round((resized - size) / 2)
+    return start * length / resized, min((start + size) * length / resized, length)
+
+
+def resample(image: NDArray[np.uint8], size: int, box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
+    """Scale a part of an image; nothing else is computed, so a very long image does not become huge."""
+    # Imported here, so that the losses alone do not need Pillow.
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR, box=box))
+
+
+def normalize(pixels: Tensor) -> Tensor:
+    """Turn pixels (n, height, width, 3) of uint8 into network input (n, 3, height, width) of float32, channels last."""
+    mean, deviation = (torch.tensor(values, device=pixels.device) * 255 for values in (MEAN, STANDARD_DEVIATION))
+    return pixels.float().sub_(mean).div_(deviation).permute(0, 3, 1, 2)
+
+
 @dataclass(frozen=True)
 class LoadedImages:
-    """Images in memory.
-
-    Attributes
-    ----------
-    pixels : tensor (n, n_channels, size, size) of uint8
-        The images that could be read.
-    kept : ndarray of int
-        Their numbers in the collection.
-    skipped : list of str
-        The images that could not be read, and why.
-    """
+    """Images (n, n_channels, size, size) of uint8, their numbers in the collection, and why others were skipped."""
 
     pixels: Tensor
     kept: NDArray[np.int64]
@@ -55,16 +87,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
 
 
 def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
-    """Read all images into memory.
-
-    Parameters
-    ----------
-    images : ImageCollection
-        See :func:`cceclust.io.images.open_images`.
-    size : int
-        Side length of the squares that they are cropped and scaled to.
-    n_channels : int
-        3 for RGB, 1 for luminance.
+    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance.
 
     Examples
     --------
@@ -78,33 +101,16 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
     skipped = []
     for index in range(len(images)):
         try:
-            image = fit_to_square(images.read(index), size)
+            image = images.read(index)
         except FileError as error:
             skipped.append(str(error))
             continue
-        pixels[len(kept)] = image.transpose(2, 0, 1) if n_channels == 3 else np.rint(image @ LUMINANCE)
+        height, width = image.shape[:2]
+        short = min(height, width)
+        left, top = (width - short) // 2, (height - short) // 2
+        square = resample(image[top : top + short, left : left + short], size, (0, 0, short, short))
+        pixels[len(kept)] = square.transpose(2, 0, 1) if n_channels == 3 else np.rint(square @ LUMINANCE)
         kept.append(index)
     if not kept:
         raise FileContentError(f"none of the {len(images)} images can be read; the first: {skipped[0]}")
     return LoadedImages(torch.from_numpy(pixels[: len(kept)]), np.array(kept, np.int64), skipped)
-
-
-def fit_to_square(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Crop the largest square in the middle of an RGB image, and scale it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from cceclust.torch.pixels import fit_to_square
-    >>> fit_to_square(np.zeros((50, 37, 3), np.uint8), 32).shape
-    (32, 32, 3)
-    """
-    height, width = image.shape[:2]
-    short = min(height, width)
-    top, left = (height - short) // 2, (width - short) // 2
-    square = image[top : top + short, left : left + short]
-    if short == size:
-        return square
-    from PIL import Image
-
-    return np.asarray(Image.fromarray(square).resize((size, size), Image.Resampling.BILINEAR))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-__all__ = ["ResNet", "fuse_batch_norms", "resnet18", "resnet50"]
+__all__ = ["ResNet", "fuse_batch_norms", "resnet18", "resnet50", "small_resnet18"]
 
 IMAGENET_CLASSES = 1000
 
@@ -44,17 +44,15 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A 3 × 3 convolution between two 1 × 1 ones, around a shortcut."""
+    """A 3 × 3 convolution, which has the stride, between two 1 × 1 ones, around a shortcut."""
 
     expansion = 4
-    strides_early = False
 
     def __init__(self, n_in: int, width: int, stride: int, downsample: nn.Module | None) -> None:
         super().__init__()
-        strides = (stride, 1) if self.strides_early else (1, stride)
-        self.conv1 = convolution(n_in, width, 1, strides[0])
+        self.conv1 = convolution(n_in, width, 1)
         self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = convolution(width, width, 3, strides[1])
+        self.conv2 = convolution(width, width, 3, stride)
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = convolution(width, width * self.expansion, 1)
         self.bn3 = nn.BatchNorm2d(width * self.expansion)
@@ -71,24 +69,8 @@ class Bottleneck(nn.Module):
         return result
 
 
-class BottleneckV1(Bottleneck):
-    """The paper's bottleneck, with the stride in its first convolution; torchvision's ("v1.5") has it in the second."""
-
-    strides_early = True
-
-
 class ResNet(nn.Module):
-    """A residual network.
-
-    Parameters
-    ----------
-    block : type
-        The residual block.
-    depths : sequence of 4 ints
-        Number of blocks per stage.
-    n_classes : int or None
-        Outputs of the linear layer ``fc``; None leaves it out, so that the network returns pooled features.
-    """
+    """A residual network with four stages of so many blocks; without ``fc`` it returns pooled features."""
 
     def __init__(self, block: type[BasicBlock | Bottleneck], depths: Sequence[int], n_classes: int | None) -> None:
         super().__init__()
@@ -128,10 +110,7 @@ def stage(block: type[BasicBlock | Bottleneck], n_in: int, width: int, depth: in
 def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
     """Return a ResNet-18 with random weights.
 
-    Parameters
-    ----------
-    n_classes : int or None
-        Outputs of ``fc``; None for the 512 pooled features.
+    `n_classes` is the number of outputs of ``fc``, which None leaves out for the 512 pooled features.
 
     Examples
     --------
@@ -143,24 +122,21 @@ def resnet18(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
     return ResNet(BasicBlock, (2, 2, 2, 2), n_classes)
 
 
-def resnet50(n_classes: int | None = IMAGENET_CLASSES, *, v1: bool = False) -> ResNet:
-    """Return a ResNet-50 with random weights.
+def resnet50(n_classes: int | None = IMAGENET_CLASSES) -> ResNet:
+    """Return a ResNet-50 with random weights, as :func:`resnet18`, with 2048 features."""
+    return ResNet(Bottleneck, (3, 4, 6, 3), n_classes)
 
-    Parameters
-    ----------
-    n_classes : int or None
-        Outputs of ``fc``; None for the 2048 pooled features.
-    v1 : bool
-        Stride in the first 1 × 1 convolution of a stage as in the paper (and Keras), not in the 3 × 3 one as
-        torchvision does.
 
-    Examples
-    --------
-    >>> from cceclust.torch import resnet50
-    >>> sum(parameter.numel() for parameter in resnet50().parameters())
-    25557032
+def small_resnet18(size: int) -> ResNet:
+    """Return the ResNet-18 of SCAN (arXiv:2005.12320), which begins with a 3 × 3 convolution at full resolution.
+
+    The variant for images of 32 px, as in CIFAR, has no pooling at its start; the one for 96 px, as in STL-10, has.
     """
-    return ResNet(BottleneckV1 if v1 else Bottleneck, (3, 4, 6, 3), n_classes)
+    network = resnet18(n_classes=None)
+    network.conv1 = convolution(3, 64, 3)
+    nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")
+    network.maxpool = nn.Identity() if size == 32 else nn.MaxPool2d(2, padding=1)  # type: ignore[assignment]
+    return network
 
 
 def fuse_batch_norms(network: ResNet) -> ResNet:
@@ -171,7 +147,6 @@ def fuse_batch_norms(network: ResNet) -> ResNet:
         for convolution_name, norm_name in pairs.items():
             norm = getattr(module, norm_name, None)
             if isinstance(norm, nn.BatchNorm2d):
-                fused = fuse_conv_bn_eval(getattr(module, convolution_name), norm)
-                setattr(module, convolution_name, fused)
+                setattr(module, convolution_name, fuse_conv_bn_eval(getattr(module, convolution_name), norm))
                 setattr(module, norm_name, nn.Identity())
     return network

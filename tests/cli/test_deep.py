@@ -16,11 +16,10 @@ from safetensors.torch import load_file
 
 from cceclust.cli.main import run
 from cceclust.io import read_clusters
-from cceclust.presets import PRESETS
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"
 # The smallest of the networks.
-OPTIONS = ["--k", "4", "--network", "vgg4-32", "--batch-size", "20", "--device", "cpu"]
+OPTIONS = ["--k", "4", "--network", "vgg4-32-small", "--batch-size", "20", "--device", "cpu"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
@@ -42,10 +41,15 @@ def test_a_run_is_trained_scored_and_used_for_new_images(tmp_path: Path, capsys:
         assert (scores["path"], scores["with_labels"]["n_samples"]) == (str(folder / "clusters.h5"), 40)
     assert run(["info", str(folder), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["facts"]
-    assert (facts["clusters"], facts["network"], facts["epochs"], facts["complete"]) == (4, "vgg4-32", "2 of 2", True)
+    assert (facts["clusters"], facts["network"], facts["epochs"], facts["complete"]) == (
+        4,
+        "vgg4-32-small",
+        "2 of 2",
+        True,
+    )
     assert run(["info", str(folder / "model.safetensors"), "--json"]) == 0
     description = json.loads(capsys.readouterr().out)
-    assert (description["kind"], description["facts"]["network"]) == ("network", "vgg4-32")
+    assert (description["kind"], description["facts"]["network"]) == ("network", "vgg4-32-small")
     assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
     assert "40 points in 4 clusters" in (tmp_path / "page.html").read_text()
     capsys.readouterr()
@@ -65,27 +69,11 @@ def test_json_and_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == ""
 
 
-def test_help_shows_the_presets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["deep", "--help"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    for name, preset in PRESETS.items():
-        assert f"{name}: {preset.network}, learning rate {preset.learning_rate:g}" in out
-
-
-def test_presets_are_overridden_by_options(tmp_path: Path) -> None:
-    changes = ["--epochs", "1", "--set", "fairness=7", "--set", "weight_decay=0.5", "--set", "head_learning_rate=none"]
-    assert deep(tmp_path / "run", "--preset", "cifar10", *changes, "--quiet") == 0
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (config["learning_rate"], config["batch_size"], config["n_epochs"]) == (1e-4, 20, 1)
-    assert (config["weight_decay"], config["head_learning_rate"]) == (0.5, None)
-    assert config["objective_parameters"] == {"augmentation_weight": 1.0, "fairness": 7.0}
-
-
 def test_images_can_be_named_inside_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = {"left": np.zeros((30, 32, 32, 3), np.uint8), "right": np.zeros((40, 32, 32, 3), np.uint8)}
     np.savez(tmp_path / "both.npz", **arrays)
     arguments = ["deep", str(tmp_path / "both.npz"), "-o", str(tmp_path / "run"), *OPTIONS, "--epochs", "1", "--json"]
-    assert run([*arguments, "--set", "dataset=right"]) == 0
+    assert run([*arguments, "--dataset", "right"]) == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] == 40
 
 
@@ -96,22 +84,10 @@ def test_help_is_short_and_fits_a_terminal(capsys: pytest.CaptureFixture[str], m
     assert max(map(len, out.splitlines())) <= 80
     assert "…" not in out
     assert "<=x" not in out
-    assert len(re.findall(r"^│ [* ]? {0,3}--", out, re.MULTILINE)) == 20
+    assert len(re.findall(r"^│ [* ]? {0,3}--", out, re.MULTILINE)) == 22
     for default in ("50", "250", "0.001", "auto", "cce"):
         assert f"[default: {default}]" in out
-
-
-def test_a_setting_with_an_option_is_told_to_use_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert deep(tmp_path / "run", "--set", "n_epochs=3") == 2
-    assert "n_epochs has an option of its own: --epochs" in re.sub(r"[\s│]+", " ", capsys.readouterr().err)
-
-
-def test_settings_without_an_option_are_listed_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["deep", "--set", "help"]) == 0
-    out = capsys.readouterr().out
-    for line in ("weight_decay=0.01", "init=none", "augmentation=auto", "dataset=none", "fairness=100", "max_iter=200"):
-        assert line in out
-    assert "n_epochs" not in out
+    assert "$ cceclust deep photos/ --k 12 --out run" in out
 
 
 @pytest.mark.parametrize(
@@ -122,9 +98,8 @@ def test_settings_without_an_option_are_listed_with_their_defaults(capsys: pytes
         ["--epochs", "0"],
         ["--k", "1"],
         ["--seed", "-1"],
-        ["--objective", "iic", "--set", "fairness=1"],
-        ["--objective", "imsat", "--set", "max_iter=3"],
-        ["--set", "weight_decay=much"],
+        ["--objective", "iic", "--fairness", "1"],
+        ["--fairness", "-1"],
     ],
 )
 def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +111,7 @@ def test_misuse_is_told_from_failure(wrong: list[str], tmp_path: Path, capsys: p
     ("options", "message"),
     [
         (["--k", "21"], "21 clusters for 40 images in batches of 20"),
-        (["--set", "init=nowhere.pth"], "init='nowhere.pth' is no file"),
+        (["--init", "nowhere.pth"], "init='nowhere.pth' is no file"),
         (["--device", "cuda:99"], "device='cuda:99' is not there"),
     ],
 )
@@ -171,7 +146,7 @@ def test_interrupted_it_says_how_to_continue(
     assert "has no clusters yet: 0 of 50 epochs are done; continue it with its command" in capsys.readouterr().err
 
 
-def test_killed_it_goes_on_to_the_same_result(tmp_path: Path) -> None:
+def test_killed_it_continues_to_the_same_result(tmp_path: Path) -> None:
     arguments = ["deep", str(DIGITS), "-o", str(tmp_path / "killed"), *OPTIONS, "--epochs", "3", "--resume", "--quiet"]
     process = subprocess.Popen([sys.executable, "-m", "cceclust", *arguments])
     while not (tmp_path / "killed" / "checkpoint.pt").exists() and process.poll() is None:
@@ -185,3 +160,24 @@ def test_killed_it_goes_on_to_the_same_result(tmp_path: Path) -> None:
     assert all((killed[name] == whole[name]).all() for name in whole)
     labels = [read_clusters(tmp_path / name / "clusters.h5").labels.tolist() for name in ("killed", "whole")]
     assert labels[0] == labels[1]
+
+
+def test_clusters_take_the_names_of_given_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, folder = tmp_path / "partial.csv", tmp_path / "run"
+    table.write_text("row,label\n0,zero\n1,zero\n39,other\n")
+    command = ["deep", str(DIGITS), "-o", str(folder), *OPTIONS, "--labels", str(table), "--epochs", "1", "--json"]
+    assert run(command) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["other", "zero", "extra 1", "extra 2"]
+    clusters = read_clusters(folder / "clusters.h5")
+    assert clusters.diagnostics["labelled_rows"] == 3
+    assert run(["predict", str(folder), str(DIGITS), "-o", str(tmp_path / "new.csv"), "--quiet"]) == 0
+    assert "class" in (tmp_path / "new.csv").read_text().splitlines()[0]
+    table.write_text("row,label\n0,zero\n1,other\n39,other\n")
+    assert run([*command, "--resume"]) == 1
+    assert "labels_sha256" in capsys.readouterr().err
+
+
+def test_fairness_is_kept_with_the_run(tmp_path: Path) -> None:
+    assert deep(tmp_path / "run", "--epochs", "1", "--fairness", "7", "--quiet") == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["objective_parameters"] == {"fairness": 7.0}

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.distributed import TCPStore
 
 from cceclust.cli.main import main
-from cceclust.torch import DeepTrainer, extraction
+from cceclust.torch import DeepTrainer, extraction, ranks
 from cceclust.torch.objectives import OBJECTIVES
-from cceclust.torch.ranks import Ranks, joined
+from cceclust.torch.ranks import joined
 
 N_CLUSTERS = 3
 # Two batches of 16 and 15 images: neither 31 nor 15 can be halved.
@@ -29,19 +29,15 @@ N_IMAGES, BATCH_SIZE = 31, 20
 
 
 class Network(nn.Module):
-    """Two kinds of batch norm, and a dropout that may be 0."""
+    """A small network, which may have batch norms and dropout."""
 
-    def __init__(self, dropout: float = 0.0) -> None:
+    def __init__(self, *, batch_norm: bool = False, dropout: float = 0.0) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 16),
-            nn.BatchNorm1d(16, affine=False), nn.ReLU(), nn.Dropout(dropout),
+            nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4) if batch_norm else nn.Identity(), nn.ReLU(), nn.Flatten(),
+            nn.Linear(64, 16), nn.ReLU(), nn.Dropout(dropout),
         )  # fmt: skip
         self.head = nn.Linear(16, N_CLUSTERS)
-
-    def features(self, x: Tensor) -> Tensor:
-        result: Tensor = self.body(x)
-        return result
 
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = self.head(self.body(x))
@@ -55,10 +51,10 @@ def images() -> Tensor:
     return 2 * patterns[torch.arange(N_IMAGES) % N_CLUSTERS] + noise
 
 
-def trained(objective: str, ranks: Ranks | None, dropout: float = 0.0) -> DeepTrainer:
+def trained(objective: str, **kind: Any) -> DeepTrainer:
     """Train in double precision, so that rounding is far smaller than any error in the method."""
     torch.manual_seed(0)
-    network = Network(dropout).double()
+    network = Network(**kind).double()
     trainer = DeepTrainer(
         network,
         lambda batch: batch + 0.3 * torch.randn_like(batch),
@@ -66,7 +62,6 @@ def trained(objective: str, ranks: Ranks | None, dropout: float = 0.0) -> DeepTr
         learning_rate=0.01,
         batch_size=BATCH_SIZE,
         device="cpu",
-        ranks=ranks,
     )
     given = None
     if objective == "cce":
@@ -87,26 +82,27 @@ def outcome(trainer: DeepTrainer) -> dict[str, Any]:
 
 
 def every_objective(folder: Path) -> None:
-    with joined() as ranks:
-        outcomes = {name: outcome(trained(name, ranks)) for name in OBJECTIVES}
-        outcomes["dropout"] = outcome(trained("cce", ranks, dropout=0.5))
-        torch.save(outcomes, folder / f"{ranks.number}.pt")
+    with joined():
+        outcomes = {name: outcome(trained(name)) for name in OBJECTIVES}
+        outcomes["batch norm"] = outcome(trained("cce", batch_norm=True))
+        outcomes["dropout"] = outcome(trained("cce", dropout=0.5))
+        torch.save(outcomes, folder / f"{ranks.number()}.pt")
 
 
 def one_process(folder: Path) -> None:
     """Train without any others, in one of the two."""
     if os.environ["RANK"] == "0":
-        torch.save({name: outcome(trained(name, None)) for name in OBJECTIVES}, folder / "alone.pt")
+        torch.save({name: outcome(trained(name)) for name in OBJECTIVES}, folder / "alone.pt")
 
 
 def too_many_processes(folder: Path) -> None:
-    with joined() as ranks:
-        DeepTrainer(Network().double(), torch.clone, device="cpu", batch_size=1, ranks=ranks).fit(images(), 1)
+    with joined():
+        DeepTrainer(Network().double(), torch.clone, device="cpu", batch_size=1).fit(images(), 1)
 
 
 def other_settings(folder: Path) -> None:
-    with joined() as ranks:
-        ranks.require_same({"same": 1, "number": ranks.number})
+    with joined():
+        ranks.require_same({"same": 1, "number": ranks.number()})
 
 
 def command(folder: Path, *arguments: str) -> None:
@@ -116,15 +112,15 @@ def command(folder: Path, *arguments: str) -> None:
 
 def killed_command(folder: Path, place: str, n_calls: int, *arguments: str) -> None:
     """Run a command whose second process is killed when it has called a function so many times."""
-    owner, name = {"training": (DeepTrainer, "train_step"), "extraction": (extraction, "run_network")}[place]
+    owner, name = {"training": (DeepTrainer, "train_step"), "extraction": (extraction, "compute_rows")}[place]
     function, n_done = getattr(owner, name), 0
 
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         nonlocal n_done
         n_done += 1
         if n_done > n_calls and os.environ["RANK"] == "1":
             os.kill(os.getpid(), signal.SIGKILL)
-        return function(*args)
+        return function(*args, **options)
 
     setattr(owner, name, call)
     command(folder, *arguments)

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from cceclust.errors import InputError
-from cceclust.torch.augmentation import AUGMENTATIONS, make_augmentation
+from cceclust.torch.augmentation import make_augmentation
 
 
-@pytest.mark.parametrize("kind", AUGMENTATIONS)
+@pytest.mark.parametrize("kind", ["digits", "photos"])
 @pytest.mark.parametrize(("size", "n_channels"), [(28, 1), (32, 3)])
 def test_views_are_images_of_the_same_kind_and_differ(kind: str, size: int, n_channels: int) -> None:
     torch.manual_seed(0)
@@ -46,5 +46,5 @@ def test_digits_are_never_mirrored_or_turned_over() -> None:
 
 
 def test_unknown_kinds_are_refused() -> None:
-    with pytest.raises(InputError, match=r"augmentation='mixup'; expected one of digits, photos"):
+    with pytest.raises(InputError, match=r"augmentation='mixup'; expected digits or photos"):
         make_augmentation("mixup", 28, 1)

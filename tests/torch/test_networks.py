@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from cceclust.errors import InputError
 from cceclust.torch import build_network
 from cceclust.torch.networks import NETWORKS, choose_network
-from cceclust.torch.small_resnet import small_resnet18
-from cceclust.torch.vgg import VGG4
 
 
 def conv(n_in: int, n_out: int) -> int:
@@ -42,16 +39,6 @@ def test_shapes_and_parameter_counts_are_those_of_the_table(name: str) -> None:
     assert counted == n_parameters + 7 * n_features + 7
 
 
-@pytest.mark.parametrize(("size", "stride"), [(28, 1), (32, 1), (96, 2)])
-def test_vgg4_has_its_layers_in_the_order_of_the_table(size: int, stride: int) -> None:
-    layers = [type(layer).__name__ for layer in VGG4(size)]
-    block = ["Conv2d", "BatchNorm2d", "ReLU"]
-    assert layers == [*block, "MaxPool2d", *block, "MaxPool2d", *block, "MaxPool2d", *block, "Flatten"]
-    for layer in VGG4(size):
-        if isinstance(layer, nn.Conv2d):
-            assert (layer.kernel_size, layer.stride, layer.padding) == ((5, 5), (stride, stride), (2, 2))
-
-
 def test_images_are_standardised_by_channel() -> None:
     network = build_network("vgg4-32", 3, mean=[0.5, 0.4, 0.3], deviation=[0.1, 0.2, 0.3])
     images = torch.tensor([0.6, 0.8, 0.0])[None, :, None, None].expand(1, 3, 4, 4)
@@ -78,10 +65,6 @@ def test_the_network_is_chosen_by_size_and_colour(size: int, is_grey: bool, want
     assert choose_network(wanted, size, is_grey=is_grey) == chosen
 
 
-def test_unknown_networks_and_sizes_are_refused() -> None:
+def test_unknown_networks_are_refused() -> None:
     with pytest.raises(InputError, match=r"network='vgg5'; expected one of vgg4-28, "):
         build_network("vgg5", 10)
-    with pytest.raises(InputError, match="size=64"):
-        VGG4(64)
-    with pytest.raises(InputError, match="size=28"):
-        small_resnet18(28)

@@ -18,10 +18,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cceclust.cli.main import run
-from cceclust.errors import InputError
 from cceclust.torch import resnet18
 from cceclust.torch.objectives import OBJECTIVES
-from cceclust.torch.ranks import Ranks, length_of_part
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits"
 JOBS = Path(__file__).with_name("rank_jobs.py")
@@ -86,7 +84,7 @@ class TestTraining:
                 torch.testing.assert_close(first["weights"][key], value, rtol=1e-9, atol=1e-11)
             np.testing.assert_allclose(first["probabilities"], alone["probabilities"], rtol=1e-6)
 
-    @pytest.mark.parametrize("name", [*OBJECTIVES, "dropout"])
+    @pytest.mark.parametrize("name", [*OBJECTIVES, "batch norm", "dropout"])
     def test_both_have_the_same_network_to_the_bit(self, name: str, outcomes: list[dict[str, Any]]) -> None:
         first, second = (outcome[name]["weights"] for outcome in outcomes[:2])
         assert all(torch.equal(first[key], second[key]) for key in first)
@@ -124,7 +122,8 @@ class TestDeep:
         for name in ("alone", "killed", "pair"):
             networks[name] = load_file(tmp_path / name / "model.safetensors")
             assert networks[name].keys() == networks["alone"].keys()
-            np.testing.assert_allclose(self.losses(tmp_path / name), self.losses(tmp_path / "alone"), rtol=1e-3)
+            # On CPUs every process has batch norms of its own, so the training differs a little.
+            np.testing.assert_allclose(self.losses(tmp_path / name), self.losses(tmp_path / "alone"), rtol=0.2)
 
     def losses(self, folder: Path) -> list[float]:
         return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -136,7 +135,7 @@ class TestExtract:
         torch.manual_seed(0)
         save_file(resnet18(n_classes=None).state_dict(), tmp_path / "weights.safetensors")
         options = ["--backbone", "resnet18", "--weights", str(tmp_path / "weights.safetensors"), "--size", "32"]
-        return ["extract", str(DIGITS), *options, "--batch-size", "3", "--workers", "0"]
+        return ["extract", str(DIGITS), *options, "--batch-size", "3"]
 
     def test_killed_under_torchrun_it_continues_to_the_same_file(
         self, pair: Pair, arguments: list[str], tmp_path: Path
@@ -154,7 +153,7 @@ class TestExtract:
         assert not target.exists()
         assert pair.run("command", tmp_path, *arguments) == [0, 0], messages(tmp_path)
         told = (tmp_path / "out0").read_text()
-        assert re.search(r"features\.h5: 40 × 512 float32; went on from image \d+ of 40\nNext: ", told)
+        assert re.search(r"features\.h5: 40 × 512 float32; continued from image \d+ of 40\nNext: ", told)
         both = target.read_bytes()
         assert run([*arguments, "--restart", "--quiet"]) == 0
         assert target.read_bytes() == both
@@ -168,20 +167,3 @@ class TestExtract:
             assert pair.run("command", tmp_path, *wrong, *target) == [1, 1]
             assert messages(tmp_path).count("Error: ") == messages(tmp_path).count("\n") == 1
             assert message in messages(tmp_path)
-
-
-class TestRanks:
-    @pytest.mark.parametrize(("length", "count"), [(10, 3), (2, 4), (8, 8), (31, 2)])
-    def test_parts_make_a_whole(self, length: int, count: int) -> None:
-        parts = [Ranks(number, count).part(torch.arange(length)) for number in range(count)]
-        assert torch.cat(parts).tolist() == list(range(length))
-        assert [len(part) for part in parts] == [length_of_part(length, count, number) for number in range(count)]
-
-    def test_every_process_needs_a_gpu_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-        monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-        assert Ranks(3, 4, 1, 2).device("auto") == torch.device("cuda:1")
-        with pytest.raises(InputError, match=r"3 processes on .*, which has 2 CUDA devices"):
-            Ranks(2, 3, 2, 3).device("cuda")
-        with pytest.raises(InputError, match="'cuda:0' is one GPU for 2 processes"):
-            Ranks(0, 2, 0, 2).device("cuda:0")

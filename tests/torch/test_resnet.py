@@ -51,9 +51,8 @@ def forward_by_names(state: dict[str, Tensor], x: Tensor, depths: tuple[int, ...
     [
         (resnet18(), (2, 2, 2, 2), {"conv1": 2}),
         (resnet50(), (3, 4, 6, 3), {"conv2": 2}),
-        (resnet50(v1=True), (3, 4, 6, 3), {"conv1": 2}),
     ],
-    ids=["resnet18", "resnet50", "resnet50-v1"],
+    ids=["resnet18", "resnet50"],
 )
 def test_outputs_equal_a_plain_functional_forward_pass(
     network: ResNet, depths: tuple[int, ...], strides: dict[str, int]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,19 +17,18 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
-from cceclust import presets
+from cceclust.cli import deep
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
-from cceclust.io import open_features, read_clusters
+from cceclust.io import Clusters, open_features, read_clusters
 from cceclust.io.images import open_images
-from cceclust.io.scores import score_file
+from cceclust.io.run_folders import read_config
 from cceclust.torch import networks
 from cceclust.torch.objectives import OBJECTIVES
-from cceclust.torch.pixels import fit_to_square, load_pixels, look_at
+from cceclust.torch.pixels import load_pixels, look_at
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.runs import (
-    Run,
     RunSettings,
-    choose_settings,
+    channel_statistics,
     cluster_images,
     find_collapse,
     make_trainer,
@@ -82,8 +82,8 @@ def images_file(tmp_path: Path) -> Path:
     return tmp_path / "stripes.npz"
 
 
-def run(images_file: Path, folder: Path, settings: RunSettings = SETTINGS, **options: object) -> Run:
-    return cluster_images(open_images(images_file), folder, K, settings, device="cpu", **options)  # type: ignore[arg-type]
+def run(images_file: Path, folder: Path, settings: RunSettings = SETTINGS, **options: Any) -> Clusters:
+    return cluster_images(open_images(images_file), folder, K, settings, device="cpu", **options)[0]
 
 
 def outcome(folder: Path) -> tuple[list[dict[str, object]], dict[str, object], list[int]]:
@@ -99,31 +99,26 @@ class TestFolder:
     def test_all_files_are_there_and_agree(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run", features=True)
         folder = RunFolder(tmp_path / "run")
-        config = folder.read_config()
-        assert (config["network"], config["augmentation"], config["n_clusters"]) == ("vgg4-28", "digits", K)
+        config = read_config(folder.path)
+        assert (config["network"], config["n_clusters"]) == ("vgg4-28", K)
         metrics = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
         assert [line["epoch"] for line in metrics] == [1, 2, 3]
         assert all(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 for line in metrics)
         clusters = read_clusters(folder.clusters)
-        assert clusters.labels.tolist() == result.clusters.labels.tolist()
-        assert clusters.loss_curves is not None
-        assert clusters.loss_curves.tolist() == [[line["loss"] for line in metrics]]
+        assert clusters.labels.tolist() == result.labels.tolist()
         with open_features(folder.features) as features:
             assert features.shape == (60, 36)
             assert features.labels is not None
             assert features.labels.tolist() == (np.arange(60) % K).tolist()
-        scores = score_file(folder.clusters)
-        assert scores.with_labels is not None
-        assert scores.without_labels.silhouette is not None
 
     def test_predictions_for_the_same_images_are_the_same(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run")
         again = predict_images(tmp_path / "run", open_images(images_file), device="cpu")
-        assert again.labels.tolist() == result.clusters.labels.tolist()
-        np.testing.assert_array_equal(again.probabilities, result.clusters.probabilities)
+        assert again.labels.tolist() == result.labels.tolist()
+        np.testing.assert_array_equal(again.probabilities, result.probabilities)
         # Others, whose mean brightness must not matter.
         few = predict_images(tmp_path / "run", open_images(images_file).first(3), device="cpu")
-        assert few.labels.tolist() == result.clusters.labels[:3].tolist()
+        assert few.labels.tolist() == result.labels[:3].tolist()
 
     def test_nothing_is_overwritten_unasked(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "run")
@@ -151,7 +146,7 @@ class TestFolder:
         with pytest.raises(FileContentError, match=r"config\.json is damaged"):
             predict_images(tmp_path / "run", open_images(images_file))
 
-    def test_an_earlier_model_can_be_gone_on_from(self, images_file: Path, tmp_path: Path) -> None:
+    def test_a_run_can_start_from_the_network_of_another(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "first")
         model = tmp_path / "first" / "model.safetensors"
         images = open_images(images_file)
@@ -188,22 +183,7 @@ def kill_at(operation: int, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(Path, name, counted(getattr(Path, name)))
 
 
-class TestGoingOn:
-    def test_stopped_at_any_step_it_ends_the_same(self, images_file: Path, tmp_path: Path) -> None:
-        run(images_file, tmp_path / "whole")
-        # Three steps an epoch; the last step of an epoch is done before its checkpoint.
-        for stop_after, n_resumed in ((0, 0), (1, 0), (3, 0), (4, 1), (6, 1), (9, 2)):
-
-            def kill(n_done: int, n_steps: int, stop_after: int = stop_after) -> None:
-                if n_done == stop_after:
-                    raise Killed
-
-            folder = tmp_path / f"stopped-{stop_after}"
-            with pytest.raises(Killed):
-                run(images_file, folder, on_step=kill)
-            assert run(images_file, folder, resume=True).n_resumed == n_resumed
-            assert outcome(folder) == outcome(tmp_path / "whole")
-
+class TestContinuing:
     @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are a thing of Unix")
     def test_a_full_disk_is_one_error_and_the_run_goes_on(self, images_file: Path, tmp_path: Path) -> None:
         import resource
@@ -244,8 +224,10 @@ class TestGoingOn:
     def test_more_epochs_later_are_as_good_as_at_once(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "whole", replace(SETTINGS, n_epochs=4))
         run(images_file, tmp_path / "longer", features=True)
-        result = run(images_file, tmp_path / "longer", replace(SETTINGS, n_epochs=4), resume=True)
-        assert result.n_resumed == 3
+        steps: list[int] = []
+        longer = replace(SETTINGS, n_epochs=4)
+        run(images_file, tmp_path / "longer", longer, resume=True, on_step=lambda done, _: steps.append(done))
+        assert steps[0] == 9
         assert outcome(tmp_path / "longer") == outcome(tmp_path / "whole")
         # Features of the shorter training would be mistaken for those of this one.
         assert not (tmp_path / "longer" / "features.h5").exists()
@@ -253,8 +235,7 @@ class TestGoingOn:
     def test_a_complete_run_is_not_trained_again(self, images_file: Path, tmp_path: Path) -> None:
         run(images_file, tmp_path / "run")
         before = outcome(tmp_path / "run")
-        result = run(images_file, tmp_path / "run", resume=True)
-        assert result.n_resumed == 3
+        run(images_file, tmp_path / "run", resume=True, on_epoch=lambda _: pytest.fail("trained again"))
         assert outcome(tmp_path / "run") == before
 
     def test_changed_settings_are_refused_with_both_values(self, images_file: Path, tmp_path: Path) -> None:
@@ -264,20 +245,13 @@ class TestGoingOn:
         with pytest.raises(InputError, match="n_epochs was 3, is 2"):
             run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=2), resume=True)
 
-    def test_two_processes_do_not_share_a_run(self, images_file: Path, tmp_path: Path) -> None:
-        def begin_another(metrics: object) -> None:
-            with pytest.raises(FileError, match=r"process \d+ on .* is writing"):
-                run(images_file, tmp_path / "run", resume=True)
-
-        run(images_file, tmp_path / "run", on_epoch=begin_another)
-
 
 class TestImages:
     def test_without_labels_only_the_scores_are_missing(self, tmp_path: Path) -> None:
         np.save(tmp_path / "stripes.npy", stripes(60))
         result = run(tmp_path / "stripes.npy", tmp_path / "run")
-        assert result.history[-1].accuracy is None
-        assert result.clusters.true_labels is None
+        assert json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])["accuracy"] is None
+        assert result.true_labels is None
 
     def test_damaged_images_leave_no_row(self, tmp_path: Path) -> None:
         for number, pixels in enumerate(stripes(24)):
@@ -287,11 +261,11 @@ class TestImages:
             if number == 5:
                 file.write_bytes(b"rubbish")
         result = run(tmp_path / "images", tmp_path / "run", replace(SETTINGS, n_epochs=1))
-        assert len(result.skipped) == 1
-        assert "05.png" in result.skipped[0]
-        assert result.clusters.labels.shape == (23,)
-        assert result.clusters.paths is not None
-        assert not any("05.png" in path for path in result.clusters.paths)
+        (skipped,) = result.diagnostics["skipped"]
+        assert "05.png" in skipped
+        assert result.labels.shape == (23,)
+        assert result.paths is not None
+        assert not any("05.png" in path for path in result.paths)
 
     @pytest.mark.parametrize("shape", [(50, 37), (28, 28, 3), (9, 200, 3), (96, 96)])
     @pytest.mark.parametrize("network", ["auto", "vgg4-28", "resnet18"])
@@ -301,7 +275,7 @@ class TestImages:
         pixels = np.random.default_rng(0).integers(0, 256, (12, *shape), np.uint8)
         np.save(tmp_path / "odd.npy", pixels)
         settings = replace(SETTINGS, network=network, n_epochs=1)
-        assert len(run(tmp_path / "odd.npy", tmp_path / "run", settings).clusters.labels) == 12
+        assert len(run(tmp_path / "odd.npy", tmp_path / "run", settings).labels) == 12
 
     def test_grey_is_told_from_colour_and_kept_exactly(self, tmp_path: Path) -> None:
         np.save(tmp_path / "grey.npy", stripes(8))
@@ -311,11 +285,12 @@ class TestImages:
         np.save(tmp_path / "colour.npy", np.zeros((3, 30, 40, 3), np.uint8) + np.array([9, 0, 0], np.uint8))
         assert look_at(open_images(tmp_path / "colour.npy")) == (30, False)
 
-    def test_the_middle_square_is_kept(self) -> None:
-        image = np.zeros((10, 30, 3), np.uint8)
-        image[:, 10:20] = 200
-        assert (fit_to_square(image, 10) == 200).all()
-        assert (fit_to_square(image, 5) == 200).all()
+    @pytest.mark.parametrize("size", [5, 10])
+    def test_the_middle_square_is_kept(self, size: int, tmp_path: Path) -> None:
+        image = np.zeros((1, 10, 30, 3), np.uint8)
+        image[:, :, 10:20] = 200
+        np.save(tmp_path / "wide.npy", image)
+        assert (load_pixels(open_images(tmp_path / "wide.npy"), size, 3).pixels == 200).all()
 
 
 class TestRefusals:
@@ -330,7 +305,6 @@ class TestRefusals:
         ("change", "message"),
         [
             ({"network": "alexnet"}, "network='alexnet'; expected auto, resnet18"),
-            ({"augmentation": "mixup"}, "augmentation='mixup'; expected auto, digits, photos"),
             ({"objective": "dino"}, "objective='dino'"),
             ({"objective_parameters": {"temperature": 1}}, "no parameter 'temperature'"),
             ({"n_epochs": 0}, "n_epochs"),
@@ -354,7 +328,7 @@ class TestCollapse:
         assert problems[0].startswith("3 of 4 clusters are empty")
 
     def test_guessing_is_reported_and_a_good_run_is_not(self, images_file: Path, tmp_path: Path) -> None:
-        clusters = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1)).clusters
+        clusters = run(images_file, tmp_path / "run", replace(SETTINGS, n_epochs=1))
         clusters.labels = np.arange(60) % K
         clusters.probabilities = np.full((60, K), 0.25)
         (problem,) = find_collapse(clusters)
@@ -364,66 +338,33 @@ class TestCollapse:
 
 
 def test_names_for_the_command_line_are_those_that_exist() -> None:
-    assert set(get_args(presets.ObjectiveName)) == set(OBJECTIVES)
-    assert set(get_args(presets.NetworkName)) == {"auto", "resnet18"} | {
+    assert set(get_args(deep.Objective)) == set(OBJECTIVES)
+    assert set(get_args(deep.Network)) == {"auto", "resnet18"} | {
         name for name in networks.NETWORKS if not name.startswith("resnet18")
     }
-    assert get_args(presets.PresetName) == tuple(presets.PRESETS)
+    without = {name for name in OBJECTIVES if "fairness" not in inspect.signature(OBJECTIVES[name].__init__).parameters}
+    assert set(deep.WITHOUT_FAIRNESS) == without
 
 
-def test_presets_hold_the_papers_settings() -> None:
-    assert choose_settings(preset="stl10") == RunSettings(
-        network="vgg4-96",
-        augmentation="photos",
-        learning_rate=1e-4,
-        head_learning_rate=1e-4,
-        weight_decay=0.01,
-        batch_size=160,
-        n_epochs=50,
-        objective_parameters={"augmentation_weight": 1.0, "fairness": 100.0},
-    )
-    resnet = choose_settings("miadm", "stl10-resnet18", init="pretext.pth")
-    assert (resnet.learning_rate, resnet.head_learning_rate, resnet.batch_size) == (1e-5, 5e-2, 200)
-    assert resnet.objective_parameters == {"augmentation_weight": 0.5}
-    assert choose_settings("iic", "mnist").objective_parameters == {}
-    assert (resnet.init, resnet.normalization) == ("pretext.pth", "imagenet")
-    with pytest.raises(InputError, match="preset='imagenet'"):
-        choose_settings(preset="imagenet")
-    with pytest.raises(InputError, match="'stl10-resnet18' starts from the checkpoint of a pretext task"):
-        choose_settings(preset="stl10-resnet18")
-
-
-def test_pixels_are_standardised_as_the_pretext_task_did() -> None:
-    pixels = torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)
-    settings = RunSettings(network="vgg4-32-small", augmentation="photos", normalization="cifar10")
-    standardize = make_trainer(settings, 2, pixels, "cpu").network.get_submodule("standardize")
-    assert isinstance(standardize, networks.Standardize)
-    torch.testing.assert_close(standardize.mean.flatten(), torch.tensor([0.4914, 0.4822, 0.4465]))
-    torch.testing.assert_close(standardize.deviation.flatten(), torch.tensor([0.2023, 0.1994, 0.2010]))
-    by_images = make_trainer(replace(settings, normalization="images"), 2, pixels, "cpu").network
-    assert float(by_images.get_buffer("standardize.mean")[0]) == pytest.approx(128 / 255)
-
-
-def test_normalizations_that_cannot_work_are_refused() -> None:
-    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
-    with pytest.raises(InputError, match="normalization='mnist'; expected images, cifar10"):
-        resolve(RunSettings(normalization="mnist", batch_size=20), digits, 4)
-    with pytest.raises(InputError, match="vgg4-28 takes grey ones"):
-        resolve(RunSettings(network="vgg4-28", normalization="cifar10", batch_size=20), digits, 4)
-
-
-def test_neighbours_need_features_that_were_trained() -> None:
-    digits = open_images(Path(__file__).parents[2] / "sample_data" / "digits")
-    with pytest.raises(InputError, match="objective 'scan' compares images that are neighbours"):
-        resolve(RunSettings(objective="scan", batch_size=20), digits, 4)
+def test_the_command_line_has_the_defaults_of_the_settings() -> None:
+    names = {"epochs": "n_epochs"}
+    for name, parameter in inspect.signature(deep.deep).parameters.items():
+        if hasattr(RunSettings, names.get(name, name)):
+            assert parameter.default == getattr(RunSettings, names.get(name, name)), name
 
 
 def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
     pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
-    settings = RunSettings(network="vgg4-28-small", augmentation="digits")
     largest = {}
     for name in OBJECTIVES:
-        trainer = make_trainer(replace(settings, objective=name), 4, pixels, "cpu")
+        trainer = make_trainer(replace(SETTINGS, objective=name), 4, pixels, "cpu")
         largest[name] = trainer.network.get_parameter("head.weight").abs().max().item()
     assert largest.pop("imsat") < 1e-3
     assert min(largest.values()) > 1e-2
+
+
+def test_constant_channels_are_not_scaled() -> None:
+    pixels = torch.stack([torch.full((4, 4), 51), torch.arange(16).reshape(4, 4)])[None].to(torch.uint8)
+    mean, deviation = channel_statistics(pixels)
+    assert mean == pytest.approx([0.2, 7.5 / 255])
+    assert deviation == pytest.approx([1.0, np.arange(16).std() / 255])

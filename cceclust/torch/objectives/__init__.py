@@ -1,4 +1,4 @@
-"""The objectives that a network can be trained on, one published objective per file."""
+"""The objectives that a network can be trained on, by name."""
 
 from __future__ import annotations
 
@@ -6,28 +6,12 @@ import inspect
 from typing import Any
 
 from cceclust.errors import InputError
-from cceclust.torch.objectives.cce import CCE
-from cceclust.torch.objectives.cce_pgd import CCEByPGD
-from cceclust.torch.objectives.iic import IIC
+from cceclust.torch.objectives.baselines import IIC, MIADM, SeLa
+from cceclust.torch.objectives.cce import CCE, CCEByPGD
 from cceclust.torch.objectives.imsat import IMSAT
-from cceclust.torch.objectives.miadm import MIADM
 from cceclust.torch.objectives.objective import Objective
-from cceclust.torch.objectives.scan import SCAN
-from cceclust.torch.objectives.sela import SeLa
 
-__all__ = [
-    "CCE",
-    "IIC",
-    "IMSAT",
-    "MIADM",
-    "OBJECTIVES",
-    "SCAN",
-    "CCEByPGD",
-    "Objective",
-    "SeLa",
-    "make_objective",
-    "parameters_of",
-]
+__all__ = ["OBJECTIVES", "Objective", "make_objective"]
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "cce": CCE,
@@ -36,19 +20,11 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "iic": IIC,
     "sela": SeLa,
     "miadm": MIADM,
-    "scan": SCAN,
 }
 
 
 def make_objective(name: str, **parameters: Any) -> Objective:
-    """Return the objective of the given name.
-
-    Parameters
-    ----------
-    name : {"cce", "cce-pgd", "imsat", "iic", "sela", "miadm", "scan"}
-        See :data:`OBJECTIVES`.
-    **parameters
-        Parameters of the objective.
+    """Return the objective of the given name, with these parameters; see :data:`OBJECTIVES`.
 
     Examples
     --------
@@ -58,21 +34,9 @@ def make_objective(name: str, **parameters: Any) -> Objective:
     """
     if name not in OBJECTIVES:
         raise InputError(f"objective={name!r}; expected one of {', '.join(OBJECTIVES)}")
-    known = parameters_of(name)
+    known = [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]
     for parameter in parameters:
         if parameter not in known:
             has = ", ".join(known) or "none"
             raise InputError(f"objective {name!r} has no parameter {parameter!r}; it has {has}")
     return OBJECTIVES[name](**parameters)
-
-
-def parameters_of(name: str) -> list[str]:
-    """Return the names of the parameters that an objective has.
-
-    Examples
-    --------
-    >>> from cceclust.torch.objectives import parameters_of
-    >>> parameters_of("sela")
-    ['sharpness', 'augmentation_weight', 'max_iter']
-    """
-    return [parameter for parameter in inspect.signature(OBJECTIVES[name].__init__).parameters if parameter != "self"]
