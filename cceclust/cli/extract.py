@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cceclust.cli.console import advising, print_json, print_warning, results, task_progress
+from cceclust.cli.fit import whole_number
 from cceclust.cli.options import (
+    LARGEST_COUNT,
     ForceOption,
     ImageDatasetOption,
     ImageLabelsOption,
@@ -63,7 +65,12 @@ def extract(
         ),
     ] = None,
     size: Annotated[
-        int, network_option(min=1, metavar="PIXELS", help="Side of the square that the network sees of an image.")
+        int,
+        network_option(
+            parser=whole_number(1, LARGEST_COUNT),
+            metavar="PIXELS",
+            help="Side of the square that the network sees of an image.",
+        ),
     ] = 224,
     split: SplitOption = None,
     limit: LimitOption = None,
@@ -72,7 +79,11 @@ def extract(
     device: Annotated[str, speed_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
     batch_size: Annotated[
         int | None,
-        speed_option(min=1, metavar="N", help="Images at a time. [dim]\\[default: chosen for the device][/]"),
+        speed_option(
+            parser=whole_number(1, LARGEST_COUNT),
+            metavar="N",
+            help="Images at a time. [dim]\\[default: chosen for the device][/]",
+        ),
     ] = None,
     dtype: Annotated[
         Literal["float32", "float16"], output_option(help="Type of the features; float16 halves the file.")
