@@ -81,7 +81,7 @@ def test_other_kinds_of_models_are_refused(path) -> None:
     with pytest.raises(FileContentError, match=r"not a model of CCEClassifier; use CCEClusterer\.load"):
         CCEClassifier.load(path)
     path.write_bytes(pickle.dumps(CCEClusterer(3)))
-    with pytest.raises(FileContentError, match="not a model file"):
+    with pytest.raises(FileContentError, match="not a safetensors file"):
         CCEClusterer.load(path)
 
 

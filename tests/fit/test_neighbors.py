@@ -34,7 +34,6 @@ def rows():
 def in_cells(monkeypatch):
     """Let a few rows be searched like many."""
     monkeypatch.setattr("cceclust.fit.cells.ROWS_IN_CELL", 20)
-    monkeypatch.setattr("cceclust.fit.cells.LARGEST_CELL", 32)
     monkeypatch.setattr("cceclust.fit.neighbors.MOST_ROWS_FOR_ALL_PAIRS", 100)
     monkeypatch.setattr("cceclust.fit.neighbors.ROWS_COMPARED", 400)
 
