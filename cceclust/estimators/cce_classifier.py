@@ -50,7 +50,7 @@ class CCEClassifier(ClassifierMixin, SoftmaxEstimator):
         Number of clusters in addition to the labelled classes, for classes without any labelled row.
     self_labeling : bool or "auto", default="auto"
         Whether all rows also get pseudo-labels, as in :class:`cceclust.CCEClusterer`. "auto" does so if any row has no
-        label, or if labels are noisy. False learns from the labels alone.
+        label, or an uncertain one. False learns from the labels alone.
     label_weight : float, default=0.5
         w: weight of the loss of labelled rows, relative to the self-labeling loss.
     fairness, prior, scale, curved, n_components, max_rows, n_jobs, random_state, verbose
@@ -210,11 +210,12 @@ def fit_labelled(
 ) -> tuple[NDArray[Any], Fit]:
     """Fit to rows of which some have labels, as a classifier says; also return the names of its classes."""
     classifier._check_parameters()
+    is_complete = labels.is_complete
+    labels = labels.with_weight_in_every_class(weights).with_noise(classifier.label_noise)
     self_labeling = bool(classifier.self_labeling)
     if classifier.self_labeling == "auto":
-        self_labeling = not labels.is_complete or bool(np.any(classifier.label_noise))
-    labels = labels.with_weight_in_every_class(weights)
-    labels = labels.with_noise(classifier.label_noise).with_extra_clusters(classifier.n_extra_clusters)
+        self_labeling = not (is_complete and labels.is_certain)
+    labels = labels.with_extra_clusters(classifier.n_extra_clusters)
     is_collision = classifier.loss == "cce"
     if is_collision:
         labels = labels.informative()

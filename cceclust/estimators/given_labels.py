@@ -47,6 +47,11 @@ class GivenLabels:
         """Whether every row has a label."""
         return len(self.rows) == self.n_rows
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether every label is one-hot."""
+        return bool((self.targets.max(axis=1) == 1).all())
+
     def with_weight_in_every_class(self, sample_weight: NDArray[Any]) -> GivenLabels:
         """Return the labels of the rows with a positive weight, which must leave some of every class."""
         kept = self._where(sample_weight[self.rows] > 0)
