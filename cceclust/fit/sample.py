@@ -183,6 +183,8 @@ def find_projection(
         centred = rows
         variances = np.maximum(np.asarray(weights @ rows.multiply(rows)).ravel() - mean**2, 0.0)
     else:
+        # The mean of equal values differs from them by rounding, which must not be scaled up.
+        mean = np.where((rows == rows[0]).all(axis=0), rows[0], mean)
         centred = rows - mean
     # Values near the limits of float64 must not overflow when they are squared.
     unit = 1.0 if sparse.issparse(rows) else float(np.abs(centred).max()) or 1.0
