@@ -91,7 +91,6 @@ def make_trainer(
         head_learning_rate=head_learning_rate,
         weight_decay=weight_decay,
         batch_size=options.batch_size,
-        precision=options.precision,
         device=options.device,
         seed=seed,
     )

@@ -25,7 +25,6 @@ def add_options(parser: argparse.ArgumentParser, *, epochs: int, batch_size: int
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--batch-size", type=int, default=batch_size)
     parser.add_argument("--learning-rate", type=float, default=rate, help="of Adam")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
     parser.add_argument("--seed", type=int, default=0, help="of the first trial")
 
