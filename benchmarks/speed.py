@@ -1,95 +1,48 @@
-"""Speed of training beside K-means and beside the bare products, as ratios between runs in one process.
+"""Time of a fit beside one start of scikit-learn's K-means, in turns in one process, as ratios.
 
-A ratio is the median over rounds in which all runs take turns, so that a machine's changing load hits them alike.
-An epoch is one of a single restart; the bare loop gathers batches and does two products of that size, on one thread.
+    python benchmarks/speed.py [FEATURES] [--case wide many command] [--rounds 3]
+
+A ratio is the median over rounds, so that a machine's changing load hits both alike. The features are clusters that
+overlap, or the rows of a file, repeated with a little noise. The last case is a command of the README, as a process of
+its own that finds compiled code on disk.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from paper.tables import print_table, read_labelled
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
-from cceclust import CCEClusterer, choices
+from cceclust import CCEClusterer
 from cceclust.errors import ClusteringWarning
 
-BATCH = 250
-# As many as the default has for this many rows.
-EPOCHS = choices.epochs_for(50_000, BATCH)
-# Told apart from the epochs themselves: measuring the data, evaluating the restarts, predicting.
-AROUND_THE_EPOCHS = "CCE, one restart, one epoch"
-RUNS: dict[str, Callable[[NDArray[Any], int], object]] = {
-    "K-means, one start": lambda features, k: KMeans(k, n_init=1, random_state=0).fit(features),
-    "CCE, ten restarts": lambda features, k: cce(k, 10).fit(features),
-    "CCE, ten restarts, with neighbours": lambda features, k: cce(k, 10, n_neighbors=10).fit(features),
-    "CCE, defaults": lambda features, k: CCEClusterer(k, random_state=0).fit(features),
-    "CCE, one restart": lambda features, k: cce(k, 1).fit(features),
-    AROUND_THE_EPOCHS: lambda features, k: cce(k, 1, epochs=1).fit(features),
-    "bare loop": lambda features, k: bare_loop(features, k),
-}
+SAMPLE = Path(__file__).parents[1] / "sample_data" / "fashion-resnet50.h5"
+NOISE = 0.05
 
 
-def measure_speed(features: NDArray[Any], n_clusters: int, n_rounds: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Run everything in turns, several rounds; return ratios of times, "A / B", and the median seconds of each run."""
-    seconds: dict[str, list[float]] = {name: [] for name in RUNS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ClusteringWarning)
-        # Compiling is not what is measured.
-        cce(n_clusters, 2, epochs=1, n_neighbors=10).fit(features[: 4 * BATCH])
-        cce(n_clusters, 1, epochs=1).fit(features[: 4 * BATCH])
-        for _ in range(n_rounds):
-            for name, run in RUNS.items():
-                started = time.perf_counter()
-                run(features, n_clusters)
-                seconds[name].append(time.perf_counter() - started)
-                print(f"{name}: {seconds[name][-1]:.2f} s", file=sys.stderr)
-    times = {name: np.array(values) for name, values in seconds.items()}
-    times["an epoch"] = (times["CCE, one restart"] - times[AROUND_THE_EPOCHS]) / (EPOCHS - 1)
-    compared = [
-        ("CCE, ten restarts", "K-means, one start"),
-        ("CCE, ten restarts", "CCE, one restart"),
-        ("CCE, ten restarts, with neighbours", "CCE, ten restarts"),
-        ("CCE, defaults", "K-means, one start"),
-        ("an epoch", "bare loop"),
-    ]
-    ratios = {f"{one} / {other}": float(np.median(times[one] / times[other])) for one, other in compared}
-    return ratios, {name: float(np.median(values)) for name, values in times.items()}
+class Case(NamedTuple):
+    """Features of a shape, a number of clusters, and the largest ratio that the package promises."""
+
+    n_columns: int
+    n_clusters: int
+    most: float
 
 
-def cce(n_clusters: int, n_restarts: int, *, epochs: int = EPOCHS, n_neighbors: int = 0) -> CCEClusterer:
-    """Return a clusterer that only trains: a fixed number of epochs, equal sizes given, so that no graph is needed."""
-    return CCEClusterer(
-        n_clusters,
-        fairness=100.0,
-        prior=np.full(n_clusters, 1 / n_clusters),
-        n_init=n_restarts,
-        max_epochs=epochs,
-        n_neighbors=n_neighbors,
-        batch_size=BATCH,
-        tol=0.0,
-        random_state=0,
-    )
-
-
-def bare_loop(features: NDArray[Any], n_clusters: int) -> None:
-    """Gather every row once, in random batches, and do the two products that training cannot avoid."""
-    generator = np.random.default_rng(0)
-    weights = np.zeros((n_clusters, features.shape[1]), features.dtype)
-    with threadpool_limits(1, user_api="blas"):
-        for batch in np.array_split(generator.permutation(len(features)), len(features) // BATCH):
-            rows = features[batch]
-            logits = weights @ rows.T
-            np.matmul(logits, rows, out=weights)
+CASES = {"wide": Case(2048, 10, 0.6), "many": Case(256, 300, 2.0)}
+MOST_SECONDS = 3.0
 
 
 def make_blobs(n_samples: int, n_features: int, n_clusters: int, seed: int = 0) -> NDArray[np.float32]:
@@ -106,32 +59,80 @@ def make_blobs(n_samples: int, n_features: int, n_clusters: int, seed: int = 0) 
     return rows
 
 
-def features_for(path: Path | None, n_samples: int, n_features: int, n_clusters: int) -> NDArray[np.float32]:
-    """Return the rows of a file, over and over, with a little noise; synthetic ones without a file."""
-    if path is None:
-        return make_blobs(n_samples, n_features, n_clusters)
-    rows = read_labelled(path)[0].astype(np.float32)
+def repeated_rows(path: Path, n_samples: int) -> NDArray[np.float32]:
+    """Return the rows of a file, over and over, with a little noise."""
+    rows = read_labelled(path)[0]
     rows = rows[np.arange(n_samples) % len(rows)]
-    rows += np.float32(0.05) * np.random.default_rng(0).standard_normal(rows.shape, np.float32)
+    rows += np.float32(NOISE * rows.std()) * np.random.default_rng(0).standard_normal(rows.shape, np.float32)
     return rows
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return how long it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def compare(features: NDArray[Any], n_clusters: int, n_rounds: int) -> NDArray[np.float64]:
+    """Return the seconds of K-means and of a fit, in turns, shape (n_rounds, 2)."""
+    seconds = np.empty((n_rounds, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClusteringWarning)
+        # Compiling is not what is measured.
+        CCEClusterer(min(n_clusters, 10), random_state=0).fit(features[:500])
+        for turn in range(n_rounds):
+            models = KMeans(n_clusters, n_init=1, random_state=turn), CCEClusterer(n_clusters, random_state=turn)
+            seconds[turn] = [seconds_of(partial(model.fit, features)) for model in models]
+            print(f"K-means {seconds[turn, 0]:.2f} s, cceclust {seconds[turn, 1]:.2f} s", file=sys.stderr)
+    return seconds
+
+
+def seconds_of_command(n_rounds: int) -> list[float]:
+    """Return how long the README's first command takes, again and again, after a run that compiles."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(SAMPLE, folder)
+        command = [sys.executable, "-m", "cceclust", "fit", SAMPLE.name, "--k", "10", "--force", "--quiet"]
+        return [
+            seconds_of(lambda: subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL))
+            for _ in range(n_rounds + 1)
+        ][1:]
+
+
+def rows_of_table(options: argparse.Namespace) -> Iterator[list[str]]:
+    """Yield a row for each case."""
+    for name in options.case:
+        if name == "command":
+            seconds = np.median(seconds_of_command(options.rounds))
+            yield [f"cceclust fit {SAMPLE.name} --k 10", "", f"{seconds:.2f}", "", f"{MOST_SECONDS:g} s"]
+            continue
+        case = CASES[name]
+        if options.features is None:
+            features = make_blobs(options.rows, case.n_columns, case.n_clusters)
+        else:
+            features = repeated_rows(options.features, options.rows)
+        seconds = compare(features, case.n_clusters, options.rounds)
+        shape = " × ".join(f"{length:,}" for length in features.shape)
+        kmeans, ours = np.median(seconds, axis=0)
+        ratio = np.median(seconds[:, 1] / seconds[:, 0])
+        yield [
+            f"{shape}, K = {case.n_clusters}",
+            f"{kmeans:.2f}",
+            f"{ours:.2f}",
+            f"{ratio:.2f}",
+            f"{case.most:g}",
+        ]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "file", nargs="?", type=Path, help="features to repeat, with noise of 0.05; else synthetic ones"
-    )
-    parser.add_argument("--samples", type=int, default=50_000, help="number of rows (%(default)s)")
-    parser.add_argument("--dimensions", type=int, default=2048, help="columns of the synthetic features (%(default)s)")
-    parser.add_argument("-k", "--k", type=int, default=10, help="number of clusters (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds in which all run in turns (%(default)s)")
-    options = parser.parse_args()
-    features = features_for(options.file, options.samples, options.dimensions, options.k)
-    ratios, seconds = measure_speed(features, options.k, options.rounds)
-    print(f"{features.shape[0]:,} × {features.shape[1]:,} float32")
-    print_table(["ratio of times", ""], ((name, f"{value:.2f}") for name, value in ratios.items()))
-    print("Median seconds: " + "; ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
+    parser.add_argument("features", nargs="?", type=Path, help="labelled features to repeat; else made ones")
+    parser.add_argument("--case", nargs="+", choices=[*CASES, "command"], default=[*CASES, "command"])
+    parser.add_argument("--rows", type=int, default=50_000, help="number of rows (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in which both run in turns (%(default)s)")
+    header = ["fit", "K-means, s", "cceclust, s", "ratio", "promised"]
+    print_table(header, rows_of_table(parser.parse_args()))
 
 
 if __name__ == "__main__":

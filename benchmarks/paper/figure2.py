@@ -11,6 +11,7 @@ each class is held out, with its true labels.
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sklearn.model_selection import train_test_split
 from tables import add_options, print_table, read_labelled, spread
 
 from cceclust import CCEClassifier
+from cceclust.errors import ClusteringWarning
 
 NAMES = {"cce": "collision cross-entropy", "ce": "Shannon's cross-entropy"}
 
@@ -41,7 +43,10 @@ def linear_learner(features: NDArray[Any]) -> Learner:
 
     def predict(loss: str, train: NDArray[np.intp], noisy: NDArray[np.intp], noise: float, seed: int) -> NDArray[Any]:
         classifier = CCEClassifier(loss=loss, label_noise=noise, self_labeling=False, random_state=seed)
-        return classifier.fit(features[train], noisy).predict(features)
+        with warnings.catch_warnings():
+            # Hardly any confidence is right where nearly all labels are noise.
+            warnings.simplefilter("ignore", ClusteringWarning)
+            return classifier.fit(features[train], noisy).predict(features)
 
     return predict
 

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 from cases import campaign
-from kill import COMMANDS, arguments_of, contents, finish, prepare, reference, start
+from kill import COMMANDS, contents, debris, finish, prepare, reference, start
 
 from cceclust.cli.main import run
 
@@ -25,14 +25,12 @@ def case(generator: random.Random, folder: Path) -> str:
     prepare(folder, name)
     before = set(contents(folder))
     limit = int(10 ** generator.uniform(0, 7.5))
-    told = run_on_small_disk(folder, arguments_of(name), limit)
+    told = run_on_small_disk(folder, COMMANDS[name], limit)
     if told != "ok":
         return f"{told} from {name} at {limit}"
-    # What long runs have done so far stays for the next one; nothing else may.
-    kept = {file for file in set(contents(folder)) - before - set(expected) if "new.h5.part" not in file}
-    if kept:
-        return f"debris: {sorted(kept)} after {name} at {limit}"
-    again = COMMANDS["fit"] if name == "fit new" else arguments_of(name)
+    if debris(folder, before, expected):
+        return f"debris: {debris(folder, before, expected)} after {name} at {limit}"
+    again = COMMANDS["fit"] if name == "fit new" else COMMANDS[name]
     if finish(start(folder, again)) != 0:
         return f"next run failed: {name} at {limit}"
     left = contents(folder)

@@ -72,7 +72,7 @@ def forge_hdf5(path: Path, generator: random.Random) -> None:
     """Replace, add or remove datasets and attributes."""
     with h5py.File(path, "r+") as file:
         for _ in range(generator.choice((1, 1, 2, 3))):
-            name = generator.choice([*file, "labels", "probabilities", "neighbors", "paths", "losses", "skipped"])
+            name = generator.choice([*file, "labels", "probabilities", "levels", "paths", "outlier_scores", "skipped"])
             if name in file and generator.random() < 0.9:
                 del file[name]
             if name not in file and generator.random() < 0.8:
@@ -90,7 +90,7 @@ def forge_attribute(file: h5py.File, generator: random.Random) -> None:
         file.attrs.pop(name, None)
     elif name in ("parameters", "diagnostics", "provenance") and generator.random() < 0.9:
         entry = generator.choice(
-            ["classes", "warnings", "restart_agreement", "features", "dataset", "method", "n_iter"]
+            ["classes", "warnings", "number_of_clusters", "candidates", "features", "dataset", "method"]
         )
         file.attrs[name] = json.dumps({entry: value(generator), "other": value(generator)})
     else:
@@ -205,7 +205,7 @@ def case(generator: random.Random, folder: Path) -> str:
     name = generator.choice(list(forgers))
     forgers[name](folder / name, generator)
     commands: dict[str, list[list[Any]]] = {
-        "features.h5": [["info"], ["score"], ["predict", folder / "model.safetensors"], ["neighbors", "-n", "2", "-f"]],
+        "features.h5": [["info"], ["score"], ["predict", folder / "model.safetensors"]],
         "clusters.h5": [["info"], ["score"], ["score", "--json"], ["report", "-f", "-o", folder / "report.html"]],
         "model.safetensors": [["info"], ["predict"]],
         "clusters.csv": [["score"], ["info"]],

@@ -1,9 +1,11 @@
-"""Commands killed at any moment. No file is lost or torn, nobody lives on, the next run ends the same and tidies up."""
+"""Commands killed, or ended with Ctrl-C, at any moment.
+
+No file is lost or torn, the next run ends the same and tidies up; Ctrl-C leaves nothing to tidy up.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import io
 import os
 import random
@@ -19,27 +21,26 @@ from pathlib import Path
 from cases import campaign
 from samples import samples
 
-from cceclust.cli.main import run
+from cceclust.cli.main import end_cleanly_on_signals, run
 from cceclust.errors import CceclustError
 from cceclust.io import open_features, read_clusters, read_model
 
-PR_SET_CHILD_SUBREAPER = 36
-ORPHAN_SECONDS = 2
-WATCHED = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fcntl.flock")
+WATCHED = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+# What Ctrl-C may come to: the usual exit code, or the end of a command that was quicker.
+ENDED_BY_CTRL_C = (130, 0)
 FIT = ["fit", "features.h5", "-k", "3", "-q"]
 EXTRACT = ["extract", "images.zip", "-o", "new.h5", "--backbone", "resnet18", "--weights", "weights.safetensors"]
 COMMANDS: dict[str, list[str]] = {
     "fit": [*FIT, "-f"],
     "fit new": FIT,
     "predict": ["predict", "model.safetensors", "features.h5", "-o", "new.h5", "-f", "-q"],
-    "neighbors": ["neighbors", "features.h5", "-n", "3", "-f", "-q"],
     "report": ["report", "clusters.h5", "-o", "report.html", "-f", "-q"],
-    "extract": [*EXTRACT, "--size", "32", "--workers", "0", "--batch-size", "1", "-q"],
+    "export": ["export", "model.safetensors", "model.onnx", "-f", "-q"],
+    "extract": [*EXTRACT, "--size", "32", "--batch-size", "1", "-q"],
     "deep": ["deep", "images.npz", "-o", "run", "-k", "2", "--epochs", "2", "--batch-size", "6", "--resume", "-q"],
 }
-WORKERS = [word if word != "0" else "1" for word in COMMANDS["extract"]]
-# Training and starting a worker take long, so they are killed less often.
-NAMES = ["predict", "neighbors", "report", "extract"] * 4 + ["fit", "fit new"] * 2 + ["deep", "extract with a worker"]
+# Training takes long, so it is killed less often.
+NAMES = ["predict", "report", "export", "extract"] * 4 + ["fit", "fit new"] * 2 + ["deep"]
 INPUTS = ("features.h5", "model.safetensors", "clusters.h5", "images.zip", "images.npz")
 
 
@@ -61,7 +62,7 @@ def prepare(folder: Path, name: str) -> None:
     """Put the inputs of a command into a folder, and for some the output of an earlier run."""
     for file in INPUTS:
         (folder / file).write_bytes(samples()[file])
-    if name.startswith("extract"):
+    if name == "extract":
         shutil.copy(weights(), folder / "weights.safetensors")
     if name == "fit":
         shutil.copy(folder / "clusters.h5", folder / "features.clusters.h5")
@@ -73,18 +74,27 @@ def prepare(folder: Path, name: str) -> None:
 
 def start(folder: Path, arguments: list[str], before: Callable[[], None] = lambda: None) -> int:
     """Run a command in a child process."""
+    # A signal that comes at once waits until the child is ready for it.
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     child = os.fork()
     if child == 0:
         code = 99
         try:
             os.chdir(folder)
+            end_cleanly_on_signals()
             before()
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as messages:
+                signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
                 code = run(arguments)
-            if code:
+        except SystemExit as stop:
+            # Ctrl-C before the command had begun.
+            code = int(stop.code or 0)
+        else:
+            if code not in ENDED_BY_CTRL_C:
                 os.write(2, messages.getvalue().encode())
         finally:
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
     return child
 
 
@@ -107,14 +117,9 @@ def reference(name: str) -> tuple[dict[str, bytes], float]:
     folder = Path(tempfile.mkdtemp(prefix="reference-"))
     prepare(folder, name)
     began = time.monotonic()
-    code = finish(start(folder, arguments_of(name)))
+    code = finish(start(folder, COMMANDS[name]))
     assert code == 0, f"{name} fails undisturbed"
     return contents(folder), time.monotonic() - began
-
-
-def arguments_of(name: str) -> list[str]:
-    """Return the command of this name."""
-    return WORKERS if name == "extract with a worker" else COMMANDS[name]
 
 
 def die_at_operation(count: int, folder: Path) -> None:
@@ -122,7 +127,7 @@ def die_at_operation(count: int, folder: Path) -> None:
     left = [count]
 
     def watch(event: str, details: tuple[object, ...]) -> None:
-        if event in WATCHED and (event == "fcntl.flock" or str(folder) in os.path.abspath(str(details[0]))):  # noqa: PTH100
+        if event in WATCHED and str(folder) in os.path.abspath(str(details[0])):  # noqa: PTH100
             left[0] -= 1
             if left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -146,53 +151,47 @@ def is_whole(file: Path) -> bool:
     return True
 
 
-def orphans() -> list[int]:
-    """Return the processes that lost their parent to us and still live."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    for child in children:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(int(child), os.WNOHANG)
-    return [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+def debris(folder: Path, before: set[str], expected: dict[str, bytes]) -> list[str]:
+    """Return the files that neither were there nor should be; what extraction has done stays for the next run."""
+    return sorted(file for file in set(contents(folder)) - before - set(expected) if "new.h5.part" not in file)
+
+
+def interrupt(generator: random.Random, folder: Path, name: str, seconds: float) -> int:
+    """Run a command, kill it at an operation or a moment or press Ctrl-C, and return its exit code."""
+    how = generator.choice(["operation", "moment", "Ctrl-C"])
+    if how == "operation":
+        operation = generator.randrange(40)
+        return finish(start(folder, COMMANDS[name], lambda: die_at_operation(operation, folder)))
+    child = start(folder, COMMANDS[name])
+    time.sleep(generator.uniform(0, 1.1 * seconds))
+    os.kill(child, signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL)
+    return finish(child)
 
 
 def case(generator: random.Random, folder: Path) -> str:
-    """Kill one command and look at what it leaves."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Interrupt one command and look at what it leaves."""
     name = generator.choice(NAMES)
     expected, seconds = reference(name)
     prepare(folder, name)
-    if generator.random() < 0.5 and name != "extract with a worker":
-        operation = generator.randrange(40)
-        ended = finish(start(folder, arguments_of(name), lambda: die_at_operation(operation, folder)))
-    else:
-        child = start(folder, arguments_of(name))
-        time.sleep(generator.uniform(0, 1.1 * seconds))
-        os.kill(child, signal.SIGKILL)
-        ended = finish(child)
-    deadline = time.monotonic() + ORPHAN_SECONDS
-    while orphans() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if orphans():
-        for orphan in orphans():
-            os.kill(orphan, signal.SIGKILL)
-        return f"orphan: {name}"
+    before = set(contents(folder))
+    code = interrupt(generator, folder, name, seconds)
+    if code not in (-signal.SIGKILL, *ENDED_BY_CTRL_C):
+        return f"exit code {code}: {name}"
+    if code == ENDED_BY_CTRL_C[0] and debris(folder, before, expected):
+        return f"debris: {debris(folder, before, expected)} after Ctrl-C in {name}"
     for file in folder.rglob("[!.]*"):
         inside = any(part.endswith(".part") for part in file.relative_to(folder).parts)
         if file.is_file() and not inside and not is_whole(file):
             return f"corrupt: {file.name} after {name}"
-    again = arguments_of(name)
-    # A run that was quicker than the kill has left its files, which "new" does not replace.
-    if name == "fit new":
-        again = COMMANDS["fit"]
+    # A run that was quicker has left its files, which "fit new" does not replace.
+    again = COMMANDS["fit"] if name == "fit new" else COMMANDS[name]
     if finish(start(folder, again)) != 0:
         return f"next run failed: {name}"
     left = contents(folder)
     if set(left) != set(expected):
         return f"leftover: {sorted(set(left) ^ set(expected))} after {name}"
     differing = [file for file in left if left[file] != expected[file]]
-    if differing:
-        return f"differs: {differing} after {name}"
-    return "ok" if ended == -signal.SIGKILL else "ok: ended before the kill"
+    return f"differs: {differing} after {name}" if differing else "ok"
 
 
 if __name__ == "__main__":

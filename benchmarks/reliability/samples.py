@@ -38,10 +38,10 @@ def samples() -> dict[str, bytes]:
         chances,
         true_labels=labels,
         paths=np.array(paths),
-        losses=np.array([0.5, 0.4]),
-        loss_curves=np.array([[0.9, 0.5], [0.8, 0.4]]),
+        outlier_scores=generator.random(ROWS),
+        levels=np.array([[2, 0.3], [3, 0.8]]),
         parameters={"method": "cce", "n_clusters": CLUSTERS, "classes": ["a", "b", "c"]},
-        diagnostics={"warnings": ["careful"], "restart_agreement": 0.5, "n_iter": 2, "converged": True},
+        diagnostics={"warnings": ["careful"], "modularity": 0.5, "candidates": {"K-means": 0.4}, "reason": "It is."},
         provenance={"features": "features.h5", "dataset": "features"},
     )
     write_clusters(folder / "clusters.h5", clusters)

@@ -23,6 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from cceclust.compiled import compiled
 from cceclust.fit.head import Curves, Head, products_of_pairs
 from cceclust.fit.sample import Projection
+from cceclust.fit.source import block_slices
 from cceclust.pseudo_labels import EMSolver
 
 __all__ = ["Basis", "GivenLabels", "HeadTrainer", "basis_of"]
@@ -67,9 +68,14 @@ class Basis:
 
     def features(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the features of points: the points, their products, and 1."""
-        places = (points[:, : len(self.means)] - self.means) / self.deviations
-        products = products_of_pairs(places.astype(np.float32)) - self.product_means.astype(np.float32)
-        return np.concatenate([points, products, np.ones((len(points), 1), np.float32)], axis=1)
+        features = np.empty((len(points), self.n_features), np.float32)
+        # Block by block, as products need several times the memory of what is kept of them.
+        for where in block_slices(features.shape, features.dtype):
+            places = (points[where, : len(self.means)] - self.means) / self.deviations
+            features[where, : self.n_linear] = points[where]
+            features[where, self.n_linear : -1] = products_of_pairs(places.astype(np.float32)) - self.product_means
+        features[:, -1] = 1
+        return features
 
     def fold(self, weights: NDArray[np.float64], projection: Projection, dtype: np.dtype[np.floating]) -> Head:
         """Return the head for raw rows."""
@@ -93,8 +99,9 @@ def basis_of(points: NDArray[np.float32], weights: NDArray[np.float32], *, curve
     # Axes come in the order of their variance.
     n_curved = int((variances > LEAST_VARIANCE * variances.max(initial=0.0)).sum())
     means, deviations = means[:n_curved], np.sqrt(variances[:n_curved])
-    products = products_of_pairs((leading[:, :n_curved] - means) / deviations)
-    return Basis(points.shape[1], means, deviations, shares @ products)
+    places = (leading[:, :n_curved] - means) / deviations
+    moments = (places * shares[:, None]).T @ places
+    return Basis(points.shape[1], means, deviations, moments[np.triu_indices(n_curved)])
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,9 @@ class HeadTrainer:
             labelled = self.shares[given.rows]
             self.label_shares = given.weight * labelled / labelled.sum()
             row_weights[given.rows] += self.label_shares
-        bound = (features.T @ (features * row_weights[:, None])).astype(np.float64) / 2
+        bound = np.zeros((features.shape[1], features.shape[1]))
+        for where in block_slices(features.shape, features.dtype):
+            bound += features[where].T @ (features[where] * row_weights[where, None]) / 2
         self.decay = np.full(features.shape[1], DECAY if self_labeling else DECAY_WITH_LABELS_ALONE)
         self.decay[-1] = 0.0
         bound[np.diag_indices_from(bound)] += np.maximum(self.decay, BIAS_DECAY)

@@ -124,7 +124,9 @@ def take_sample(
         rows[looked_at], looked_at_weights, scale, n_components, generator
     )
     kept = np.flatnonzero(weights > 0)
-    points = projection.apply(rows if len(kept) == len(which) else rows[kept])
+    # Points rather than rows are left out: these are most of the memory of a fit, and would be copied.
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = projection.apply(rows)[kept] if n_far else projection.apply(rows)
     relative = (weights[kept] / weights[kept].mean()).astype(np.float32)
     return Sample(points, relative, which[kept], n_directions, projection, n_far, columns_scaled)
 
@@ -181,6 +183,8 @@ def find_projection(
         centred = rows
         variances = np.maximum(np.asarray(weights @ rows.multiply(rows)).ravel() - mean**2, 0.0)
     else:
+        # The mean of equal values differs from them by rounding, which must not be scaled up.
+        mean = np.where((rows == rows[0]).all(axis=0), rows[0], mean)
         centred = rows - mean
     # Values near the limits of float64 must not overflow when they are squared.
     unit = 1.0 if sparse.issparse(rows) else float(np.abs(centred).max()) or 1.0
