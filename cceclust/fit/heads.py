@@ -170,7 +170,7 @@ class HeadTrainer:
 
     def labels(self, head: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the cluster of each point."""
-        return (head.astype(np.float32) @ self.features.T).argmax(axis=0).astype(np.int32)
+        return np.asarray((head.astype(np.float32) @ self.features.T).argmax(axis=0), np.int32)
 
     def step(self, head: NDArray[np.float64], residual: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the head after a step, given the weighted differences between targets and predictions."""
