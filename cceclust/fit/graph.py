@@ -2,13 +2,11 @@
 
 Nodes move to the part that raises the modularity most; then the parts become the nodes of a smaller graph, and so on
 (the method of Blondel et al., 2008). For a given number of parts, at least as many are grown, by a higher resolution,
-and then merged: so that modularity falls least, or, where sizes may differ, where parts are linked most densely.
+and then merged so that modularity falls least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +21,6 @@ __all__ = [
     "grown_parts",
     "improved_labels",
     "partition_graph",
-    "partition_unevenly",
     "symmetric_graph",
 ]
 
@@ -34,11 +31,6 @@ NEGLIGIBLE_GAIN = 1e-12
 MOST_VISITS, MORE_VISITS = 2, 80_000
 # With fewer parts than wanted, the resolution is raised by this factor, at most this many times.
 RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
-# Uneven parts are merged from twice as many, grown at this resolution or, in steps of this factor, above.
-FINE_PARTS, FINE_RESOLUTION, FINER_RESOLUTION = 2, 3.0, 1.6
-# Links between them count beside this power of the product of both sizes. With 1/2, large parts swallow all
-# others; with 1, parts come out as even as by modularity.
-POWER_OF_SIZES = 0.75
 
 
 class Graph(NamedTuple):
@@ -75,25 +67,6 @@ def symmetric_graph(neighbors: NDArray[np.integer[Any]], sample_weight: NDArray[
     return Graph(starts, others[:n_pairs], weights[:n_pairs], strengths)
 
 
-# What speaks for joining parts, from the shares of all links that they have with each other and in all.
-Linkage = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-
-
-def modularity_gained(
-    links: NDArray[Any], one: NDArray[Any], other: NDArray[Any], *, resolution: float = 1.0
-) -> NDArray[np.float64]:
-    """Return half of what the modularity gains. Two large parts lose more than a large and a small one."""
-    return np.asarray(links - resolution * one * other)
-
-
-def density_of_links(links: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the links beside those that parts of such sizes would have; less than in proportion to both sizes.
-
-    In proportion to both, a small part would join the nearest small one, however large its own cluster is.
-    """
-    return np.asarray(links / (one * other) ** POWER_OF_SIZES)
-
-
 def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0, resolution: float = 1.0) -> NDArray[np.int32]:
     """Return a partition of high modularity into so many parts, numbered from 0; none is empty.
 
@@ -108,36 +81,14 @@ def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0, resolution: fl
     >>> partition_graph(graph, 2)
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
-    labels, reached = parts_at_least(graph, n_parts, seed, resolution, RESOLUTION_STEP)
-    return merged_parts(graph, labels, n_parts, partial(modularity_gained, resolution=resolution), reached)
-
-
-def partition_unevenly(graph: Graph, n_parts: int, *, seed: int = 0) -> NDArray[np.int32]:
-    """Return a partition into so many parts whose sizes may differ much, as far as links speak for it."""
-    n_fine = min(FINE_PARTS * n_parts, graph.n_nodes)
-    fine, _ = parts_at_least(graph, n_fine, seed, FINE_RESOLUTION, FINER_RESOLUTION)
-    return merged_parts(graph, fine, n_parts, density_of_links, 1.0)
-
-
-def parts_at_least(
-    graph: Graph, n_parts: int, seed: int, resolution: float, step: float
-) -> tuple[NDArray[np.int32], float]:
-    """Grow parts at rising resolutions until there are so many; also return the resolution."""
     labels = grown_parts(graph, resolution, seed)
     for _ in range(MOST_RESOLUTION_STEPS):
         if labels.max() + 1 >= n_parts:
             break
-        resolution *= step
+        resolution *= RESOLUTION_STEP
         labels = grown_parts(graph, resolution, seed)
-    return labels, resolution
-
-
-def merged_parts(
-    graph: Graph, labels: NDArray[np.int32], n_parts: int, linkage: Linkage, resolution: float
-) -> NDArray[np.int32]:
-    """Merge parts until so many are left, and move nodes between them."""
     if labels.max() + 1 > n_parts:
-        labels = in_order(with_parts_merged(graph, labels, n_parts, linkage))
+        labels = in_order(with_parts_merged(graph, labels, n_parts, resolution))
         moved = in_order(improved_labels(graph, labels, n_parts, resolution=resolution))
         # Moving nodes may empty a part.
         labels = moved if moved.max() == labels.max() else labels
@@ -176,30 +127,29 @@ def components_of(graph: Graph) -> NDArray[np.int32]:
     return in_order(sparse.csgraph.connected_components(matrix, directed=False)[1].astype(np.int32))
 
 
-def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, linkage: Linkage) -> NDArray[np.int32]:
-    """Join the two parts for which most speaks, again and again, until so many are left."""
+def with_parts_merged(graph: Graph, labels: NDArray[np.int32], n_parts: int, resolution: float) -> NDArray[np.int32]:
+    """Join the two parts that cost least modularity or gain most, again and again, until so many are left."""
     n_before = int(labels.max()) + 1
     coarse = graph_of_parts(graph, labels, n_before)
     total = coarse.strengths.sum() or 1.0
     links = sparse.csr_array((coarse.weights, coarse.others, coarse.starts), (n_before, n_before)).toarray() / total
-    # A node without links is a part of its own; it is never divided by its share of none.
-    shares = np.maximum(coarse.strengths / total, np.finfo(np.float64).tiny ** 0.25)
+    shares = coarse.strengths / total
     owner = np.arange(n_before, dtype=np.int32)
-    merits = linkage(links, shares[:, None], shares)
-    np.fill_diagonal(merits, -np.inf)
+    gains = links - resolution * shares[:, None] * shares
+    np.fill_diagonal(gains, -np.inf)
     gone = np.zeros(n_before, np.bool_)
     for _ in range(n_before - n_parts):
-        one, other = sorted(divmod(int(merits.argmax()), n_before))
+        one, other = sorted(divmod(int(gains.argmax()), n_before))
         links[one] += links[other]
         links[:, one] = links[one]
         shares[one] += shares[other]
         owner[owner == other] = one
         gone[other] = True
-        row = linkage(links[one], shares[one : one + 1], shares)
+        row = links[one] - resolution * shares[one] * shares
         row[gone] = -np.inf
         row[one] = -np.inf
-        merits[one], merits[:, one] = row, row
-        merits[other], merits[:, other] = -np.inf, -np.inf
+        gains[one], gains[:, one] = row, row
+        gains[other], gains[:, other] = -np.inf, -np.inf
     return owner[labels]
 
 

@@ -12,7 +12,7 @@ from cceclust.fit.predict import predict_source
 from cceclust.fit.progress import OnProgress, Progress, silent
 from cceclust.fit.sample import choose_rows, refuse_what_is_not_finite
 from cceclust.fit.source import Source
-from cceclust.fit.starts import centroid_head, lloyd
+from cceclust.fit.starts import centroid_head
 
 __all__ = ["fit_kmeans"]
 
@@ -27,12 +27,16 @@ def fit_kmeans(
     n_samples = source.shape[0]
     if n_clusters > n_samples:
         raise InputError(f"n_samples={n_samples} should be >= n_clusters={n_clusters}")
+    # It takes a second to load.
+    from sklearn.cluster import KMeans
+
     on_progress(Progress("Running K-means"))
     weights = np.ones(n_samples)
     which = choose_rows(weights, np.empty(0, np.intp), max_rows, np.random.default_rng(seed))
     rows = source.take(which)
     refuse_what_is_not_finite(rows, which)
-    _, centres, inertia = lloyd(rows, np.ones(len(which), np.float32), n_clusters, seed, KMEANS_STARTS)
+    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed).fit(rows)
+    centres, inertia = kmeans.cluster_centers_, kmeans.inertia_ / len(which)
     # Around their middle, so that features that are all far from 0 lose no digits.
     middle = centres.mean(axis=0)
     coef, intercept = centroid_head(centres - middle, inertia)

@@ -23,7 +23,8 @@ from cceclust.fit.predict import Prediction, predict_source
 from cceclust.fit.progress import OnProgress, Progress, silent
 from cceclust.fit.sample import Sample, Scale, take_sample
 from cceclust.fit.source import Source
-from cceclust.fit.starts import Start, centroid_head, find_starts, lloyd
+from cceclust.fit.space import sharpened
+from cceclust.fit.starts import Start, find_starts
 
 __all__ = ["MOST_POINTS", "Fit", "Settings", "fit_source", "metric_for", "neighbors_of"]
 
@@ -146,6 +147,7 @@ def fit_source(
         )
         on_progress(Progress("Finding neighbours"))
         metric = metric_for(sample)
+        sample = sharpened(sample, metric, settings.seed, settings.n_threads)
         neighbors = neighbors_of(sample, metric, settings)
         basis = basis_of(sample.points, sample.weights, curved=settings.curved)
         if given is None:
@@ -221,7 +223,9 @@ def cluster(
     starts: list[Start] = (
         [("reproducible partition", labels)]
         if levels is not None
-        else find_starts(part.points, near, part.weights, n_clusters, seed=settings.seed, n_threads=settings.n_threads)
+        else find_starts(
+            part.points, near, part.weights, metric, n_clusters, seed=settings.seed, n_threads=settings.n_threads
+        )
     )
 
     def head_from(start: Start) -> NDArray[np.float64]:
@@ -232,22 +236,23 @@ def cluster(
 
     with ThreadPoolExecutor(settings.n_threads) as pool:
         heads = list(pool.map(head_from, starts))
+    names = [name for name, _ in starts]
     keeps_kmeans = levels is None and settings.prior is None
-    candidates = [trainer.labels(head) for head in heads] + [starts[-1][1]] * keeps_kmeans
-    names = [name for name, _ in starts] + ["K-means as it is"] * keeps_kmeans
+    if keeps_kmeans:
+        heads.append(trainer.towards(starts[-1][1], n_clusters))
+        names.append("K-means as it is")
     choice = choose(
         names,
-        np.stack(candidates),
+        np.stack([trainer.labels(head) for head in heads]),
         [labels for _, labels in starts],
         near,
         part.weights,
         n_clusters,
         keeps_kmeans=keeps_kmeans,
     )
-    if choice.best == len(heads):
-        return Clustering(kmeans_head(sample, part, starts[-1][1], n_clusters, basis, settings), choice, levels)
     best = heads[choice.best]
-    if part is not sample:
+    # More rounds would not leave K-means as it is.
+    if part is not sample and choice.best < len(starts):
         prior = settings.prior
         if prior is None:
             prior = shares_of(trainer.labels(best), part.weights, n_clusters)
@@ -339,18 +344,3 @@ def shares_among_labels(given: GivenLabels) -> NDArray[np.float64]:
     counts = given.targets.sum(axis=0) + 1
     counts[given.targets.sum(axis=0) == 0] = counts.mean()
     return np.asarray(counts / counts.sum())
-
-
-def kmeans_head(
-    sample: Sample, part: Sample, labels: NDArray[np.int32], n_clusters: int, basis: Basis, settings: Settings
-) -> NDArray[np.float64]:
-    """Return the linear head whose clusters are those of K-means, on the whole sample."""
-    centres = np.zeros((n_clusters, part.points.shape[1]), np.float32)
-    sizes = np.bincount(labels, part.weights, n_clusters)
-    np.add.at(centres, labels, part.points * part.weights[:, None])
-    centres /= np.maximum(sizes, 1e-9)[:, None].astype(np.float32)
-    _, centres, inertia = lloyd(sample.points, sample.weights, n_clusters, settings.seed, 1, centres)
-    coef, intercept = centroid_head(centres, inertia)
-    head = np.zeros((n_clusters, basis.n_features))
-    head[:, : coef.shape[1]], head[:, -1] = coef, intercept
-    return head

@@ -11,24 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from cceclust.fit.graph import (
-    Graph,
-    components_of,
-    improved_labels,
-    partition_graph,
-    partition_unevenly,
-    symmetric_graph,
-)
+from cceclust.fit.cells import as_unit_length
+from cceclust.fit.graph import Graph, components_of, improved_labels, partition_graph, symmetric_graph
+from cceclust.fit.neighbors import Metric
 from cceclust.fit.objectives import SelfLabeling
 from cceclust.fit.trainer import train_head
 from cceclust.pseudo_labels import EMSolver
 
-__all__ = ["COMPONENTS", "KMEANS", "Start", "centroid_head", "find_starts", "lloyd"]
+__all__ = ["COMPONENTS", "KMEANS", "Start", "centroid_head", "find_starts"]
 
 COMPONENTS, KMEANS = "separate parts of the graph", "K-means"
 # Graphs of so many neighbours, and how many partitions of each that differ by their seed: wider graphs suit large
 # clusters, narrow ones clusters of ten to sixty rows.
-WIDTHS = ((15, 3), (10, 2), (5, 2))
+WIDTHS = ((15, 3), (5, 2))
+# Separate parts are those of a graph of so many.
+NEIGHBORS_FOR_COMPONENTS = 10
 # A partition that prefers large parts.
 LOW_RESOLUTION = 0.5
 # Heads take 4 · points · columns · clusters operations a step: with more points times clusters than this in all, there
@@ -60,6 +57,7 @@ def find_starts(
     points: NDArray[np.float32],
     neighbors: NDArray[np.int32],
     weights: NDArray[np.float32],
+    metric: Metric,
     n_clusters: int,
     *,
     seed: int,
@@ -72,7 +70,6 @@ def find_starts(
         graph, name = graphs[width], f"graph of {width} neighbours"
         grow = partial(partition_graph, graph, n_clusters)
         tasks += [(f"{name}, {i + 1}", partial(grow, seed=seed + i)) for i in range(n_seeds)]
-        tasks.append((f"{name}, uneven", partial(partition_unevenly, graph, n_clusters, seed=seed)))
     wide = graphs[WIDTHS[0][0]]
     coarse = partial(partition_graph, wide, n_clusters, seed=seed, resolution=LOW_RESOLUTION)
     tasks.append(("graph of 15 neighbours, coarse", coarse))
@@ -80,12 +77,13 @@ def find_starts(
     # One of each kind comes before more of the same.
     order = sorted(range(len(tasks)), key=lambda i: (not tasks[i][0].endswith("1"), i))
     tasks = [tasks[i] for i in order[:n_starts]]
-    kmeans, centres, inertia = run_kmeans(points, weights, n_clusters, seed=seed)
-    around = centroid_head(centres, inertia)
+    # Directions are compared here, too: as places, the few points of great length would draw the centres.
+    kmeans = run_kmeans(as_unit_length(points) if metric == "cosine" else points, weights, n_clusters, seed=seed)
+    around = centroid_head(*centres_of(points, weights, kmeans, n_clusters))
     for fairness in TRAINED_FAIRNESS if n_clusters < MOST_TRAINED_CLUSTERS else ():
         make = partial(train, points, weights, neighbors, around, wide, fairness=fairness, seed=seed)
         tasks.append((f"trained in mini-batches, fairness {fairness:g}", make))
-    components = components_of(graphs[10])
+    components = components_of(symmetric_graph(neighbors[:, :NEIGHBORS_FOR_COMPONENTS], weights))
     with ThreadPoolExecutor(n_threads) as pool:
         found = list(pool.map(lambda task: (task[0], task[1]()), tasks))
     if components.max() + 1 == n_clusters:
@@ -126,6 +124,16 @@ def train(
     return improved_labels(graph, labels, n_clusters)
 
 
+def centres_of(
+    points: NDArray[np.float32], weights: NDArray[np.float32], labels: Labels, n_clusters: int
+) -> tuple[NDArray[np.float32], float]:
+    """Return the centres of clusters, and the mean squared distance from them."""
+    shares = np.zeros((n_clusters, len(points)), np.float32)
+    shares[labels, np.arange(len(points))] = weights
+    centres = shares @ points / np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return centres, float(np.average(((points - centres[labels]) ** 2).sum(axis=1), weights=weights))
+
+
 def centroid_head(centres: NDArray[np.float32], inertia: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the linear head whose clusters are those of the nearest centres, given the mean squared distance to them.
 
@@ -137,42 +145,23 @@ def centroid_head(centres: NDArray[np.float32], inertia: float) -> tuple[NDArray
     return coef, -0.5 * (coef * centres).sum(axis=1)
 
 
-def run_kmeans(
-    points: NDArray[np.float32], weights: NDArray[np.float32], n_clusters: int, *, seed: int
-) -> tuple[Labels, NDArray[np.float32], float]:
-    """Return K-means' clusters, their centres and the mean squared distance from them.
-
-    It starts several times, on a part of very many points, and goes on with the best on all.
-    """
-    part = slice(None)
-    if len(points) > max(KMEANS_POINTS, KMEANS_POINTS_PER_CLUSTER * n_clusters):
-        count = max(KMEANS_POINTS, KMEANS_POINTS_PER_CLUSTER * n_clusters)
-        part = np.sort(np.random.default_rng(seed).choice(len(points), count, replace=False))
-    n_repeats = int(np.clip(KMEANS_WORK // (len(points[part]) * n_clusters), 1, KMEANS_STARTS))
-    labels, centres, inertia = lloyd(points[part], weights[part], n_clusters, seed, n_repeats)
-    return (
-        (labels, centres, inertia) if isinstance(part, slice) else lloyd(points, weights, n_clusters, seed, 1, centres)
-    )
-
-
-def lloyd(
-    points: NDArray[np.float32],
-    weights: NDArray[np.float32],
-    n_clusters: int,
-    seed: int,
-    n_repeats: int,
-    centres: NDArray[np.float32] | None = None,
-) -> tuple[Labels, NDArray[np.float32], float]:
-    """Return K-means' clusters, their centres and the mean squared distance from them, perhaps from given centres."""
+def run_kmeans(points: NDArray[np.float32], weights: NDArray[np.float32], n_clusters: int, *, seed: int) -> Labels:
+    """Return K-means' clusters: it starts several times, on a part of very many points, and goes on with all."""
     # It takes a second to load.
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    kmeans = KMeans(n_clusters, init="k-means++" if centres is None else centres, n_init=n_repeats, random_state=seed)
+    count = max(KMEANS_POINTS, KMEANS_POINTS_PER_CLUSTER * n_clusters)
+    part = np.arange(len(points))
+    if len(points) > count:
+        part = np.sort(np.random.default_rng(seed).choice(part, count, replace=False))
+    n_repeats = int(np.clip(KMEANS_WORK // (len(part) * n_clusters), 1, KMEANS_STARTS))
+    kmeans = KMeans(n_clusters, n_init=n_repeats, random_state=seed)
     # OpenMP's threads add up in another order for every number of them.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         # Of fewer different points than clusters.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        kmeans.fit(points, sample_weight=weights)
-    inertia = float(kmeans.inertia_ / weights.sum(dtype=np.float64))
-    return kmeans.labels_.astype(np.int32), kmeans.cluster_centers_, inertia
+        kmeans.fit(points[part], sample_weight=weights[part])
+        if len(part) < len(points):
+            kmeans = KMeans(n_clusters, init=kmeans.cluster_centers_, n_init=1).fit(points, sample_weight=weights)
+    return np.asarray(kmeans.labels_, np.int32)
