@@ -112,6 +112,7 @@ def test_many_small_clusters_are_all_filled() -> None:
     [
         (np.eye(3), 3),
         (np.eye(3), 1),
+        (np.eye(3), None),
         (np.ones((10, 4)), 2),
         (np.ones((10, 4)), None),
         (np.ones((1, 4)), 1),
@@ -126,11 +127,6 @@ def test_tiny_data_give_clusters_without_an_error(rows: Any, n_clusters: int | N
     assert np.isfinite(result.prediction.probabilities).all()
     if n_clusters == len(rows):
         assert len(np.unique(result.prediction.labels)) == n_clusters
-
-
-def test_a_number_for_a_handful_of_rows_is_not_guessed() -> None:
-    with pytest.raises(InputError, match="n_samples=3 are too few to choose a number of clusters from"):
-        fit(np.eye(3), None)
 
 
 def test_more_clusters_than_rows_are_refused() -> None:
