@@ -166,7 +166,7 @@ class TestResult:
     def test_scores_of_models_with_other_settings_are_of_one_graph(self, digits: Any) -> None:
         X = digits[0]
         overall, columns = (clusterer(10, scale=scale).fit(X) for scale in ("overall", "columns"))
-        assert overall.score(X) > columns.score(X) + 0.01
+        assert overall.score(X) > columns.score(X)
         # The same clusters have the same score, whatever model they come from.
         columns.coef_, columns.intercept_, columns.curves_ = overall.coef_, overall.intercept_, overall.curves_
         assert columns.score(X) == overall.score(X)
@@ -404,10 +404,11 @@ class TestNumberOfClusters:
         model = clusterer("auto").fit(np.ones((30, 4)))
         assert (model.n_clusters_, model.levels_.range) == (1, (1, 1))
 
-    def test_a_few_rows_are_too_few_to_choose_from(self) -> None:
+    def test_a_few_rows_are_one_cluster_and_doubted(self) -> None:
         for n_rows in (1, 9):
-            with pytest.raises(InputError, match=f"n_samples={n_rows} are too few to choose a number of clusters"):
-                clusterer("auto").fit(blobs()[:n_rows])
+            model = clusterer("auto").fit(blobs()[:n_rows])
+            assert model.n_clusters_ == 1
+            assert model.levels_.is_weak
 
     def test_columns_in_other_units_do_not_hide_clusters(self) -> None:
         X = blobs()
