@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from cceclust.fit.graph import (
     Graph,
@@ -168,7 +169,9 @@ def lloyd(
     from sklearn.exceptions import ConvergenceWarning
 
     kmeans = KMeans(n_clusters, init="k-means++" if centres is None else centres, n_init=n_repeats, random_state=seed)
-    with warnings.catch_warnings():
+    # The sums of several threads would differ in their last bits, and on a busy machine they wait for each other for
+    # longer than they work.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         # Of fewer different points than clusters.
         warnings.simplefilter("ignore", ConvergenceWarning)
         kmeans.fit(points, sample_weight=weights)
