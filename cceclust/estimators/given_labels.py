@@ -18,7 +18,6 @@ __all__ = ["GivenLabels", "read_labels"]
 
 # Distributions written with a few digits do not sum to exactly 1.
 SUM_TOLERANCE = 1e-3
-UNIFORM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class GivenLabels:
         """Return the labels that are not uniform: a uniform label has no effect on collision cross-entropy."""
         if len(self.rows) == 0 or len(self.classes) == 1:
             return self
-        kept = self._where(np.ptp(self.targets, axis=1) > UNIFORM_TOLERANCE)
+        kept = self._where(np.ptp(self.targets, axis=1) > SUM_TOLERANCE)
         if len(kept.rows) == 0:
             raise InputError(
                 "every soft label is uniform, which teaches nothing; use CCEClusterer to cluster without labels"

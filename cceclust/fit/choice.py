@@ -15,12 +15,9 @@ __all__ = ["Choice", "choose"]
 
 # Modularity on the three nearest neighbours ranks clusterings best; on fifteen it prefers clusters of even size.
 NEAREST = 3
-# K-means is kept where its modularity is at most this many standard errors below the best,
-FLOOR_ERRORS = 0.25
-# or where it cuts fewer neighbours apart for clusters of its sizes, by this many standard errors.
-UNEVEN_ERRORS = 0.5
-# A head may leave this part of the clusters empty.
-MOST_MISSING = 0.05
+# K-means is kept where its modularity is at most this many standard errors below the best, or where it cuts fewer
+# neighbours apart for clusters of its sizes, by as many.
+ERRORS = 0.25
 # A head draws the separate parts of the graph if it agrees with them on this part of the points.
 DRAWN = 0.99
 
@@ -78,23 +75,20 @@ def choose(
         if name == COMPONENTS and (candidates[i] == starts[i]).mean() >= DRAWN:
             return Choice(i, by_name, f"the graph of neighbours falls into exactly {n_clusters} separate parts")
     n_heads = len(names) - keeps_kmeans
-    n_filled = np.array([len(np.unique(labels)) for labels in candidates[:n_heads]])
-    # Of a hundred clusters, a few may be missing.
-    is_whole = n_filled >= min((1 - MOST_MISSING) * n_clusters, n_filled.max())
-    best = int(np.where(is_whole, scores[:n_heads], -np.inf).argmax())
-    chosen = f"its clusters keep neighbours together best of {len(names)} clusterings (modularity {scores[best]:.3f})"
-    if not keeps_kmeans:
-        return Choice(best, by_name, chosen)
-    n_filled_by_kmeans = len(np.unique(candidates[-1]))
-    if n_filled_by_kmeans > n_filled[best] < (1 - MOST_MISSING) * n_clusters:
-        return Choice(n_heads, by_name, f"{KMEANS} is kept, as all heads leave clusters empty")
-    if n_filled_by_kmeans >= n_filled[best]:
-        error = np.sqrt(max(scores[best] * (1 - scores[best]), 0.0) / len(weights))
-        comparison = f"modularity {scores[-1]:.3f}, the best head {scores[best]:.3f}"
-        if scores[-1] >= scores[best] - FLOOR_ERRORS * error:
-            return Choice(n_heads, by_name, f"{KMEANS} is kept, as no head is clearly better ({comparison})")
+    n_filled = np.array([len(np.unique(labels)) for labels in candidates])
+    best = int(np.where(n_filled[:n_heads] == n_filled[:n_heads].max(), scores[:n_heads], -np.inf).argmax())
+    if keeps_kmeans and n_filled[-1] > n_filled[best]:
+        return Choice(n_heads, by_name, f"{KMEANS} is kept, as all others leave clusters empty")
+    if keeps_kmeans and n_filled[-1] == n_filled[best]:
+        margin = ERRORS * np.sqrt(max(scores[best] * (1 - scores[best]), 0.0) / len(weights))
+        comparison = f"modularity {scores[-1]:.3f}, the best of the others {scores[best]:.3f}"
+        if scores[-1] >= scores[best] - margin:
+            return Choice(
+                n_heads, by_name, f"{KMEANS} is kept, as no other clustering is clearly better ({comparison})"
+            )
         kappa = scores / np.maximum(1 - evenness, 1e-12)
-        if kappa[-1] > kappa[best] + UNEVEN_ERRORS * error:
+        if kappa[-1] > kappa[best] + margin:
             reason = f"{KMEANS} is kept, as it cuts fewer neighbours apart for clusters of its sizes ({comparison})"
             return Choice(n_heads, by_name, reason)
-    return Choice(best, by_name, chosen)
+    reason = f"of {len(names)} clusterings, it keeps neighbours together best (modularity {scores[best]:.3f})"
+    return Choice(best, by_name, reason)

@@ -29,8 +29,8 @@ NEGLIGIBLE_GAIN = 1e-12
 # Nodes are looked at so many times on average, at most, and so many times more in all: those of small graphs until no
 # move gains. Large ones reach the same modularity without the last moves, as their parts move, too.
 MOST_VISITS, MORE_VISITS = 2, 80_000
-# With fewer parts than wanted, the resolution is raised by this factor, at most this many times.
-RESOLUTION_STEP, MOST_RESOLUTION_STEPS = 1.25, 24
+# With fewer parts than wanted, the resolution is raised by this factor, until in the end every node is one.
+RESOLUTION_STEP = 1.25
 
 
 class Graph(NamedTuple):
@@ -82,9 +82,7 @@ def partition_graph(graph: Graph, n_parts: int, *, seed: int = 0, resolution: fl
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
     labels = grown_parts(graph, resolution, seed)
-    for _ in range(MOST_RESOLUTION_STEPS):
-        if labels.max() + 1 >= n_parts:
-            break
+    while labels.max() + 1 < n_parts:
         resolution *= RESOLUTION_STEP
         labels = grown_parts(graph, resolution, seed)
     if labels.max() + 1 > n_parts:

@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from cceclust.compiled import compiled
 from cceclust.fit.head import Curves, Head, products_of_pairs
-from cceclust.fit.sample import Projection
+from cceclust.fit.sample import LEAST_VARIANCE, Projection
 from cceclust.fit.source import block_slices
 from cceclust.pseudo_labels import EMSolver
 
@@ -30,14 +30,12 @@ __all__ = ["Basis", "GivenLabels", "HeadTrainer", "basis_of"]
 
 # Borders may curve along this many leading axes: 10 lost half a point on pixels, 24 gained nothing.
 CURVED_AXES = 16
-# Axes of less variance than this part of the largest are rounding.
-LEAST_VARIANCE = 1e-8
-# Weight decay; the bias has hardly any. Labels alone need more of it, or wrong ones are learnt by heart.
-DECAY, DECAY_WITH_LABELS_ALONE, BIAS_DECAY = 0.01, 0.3, 1e-6
+# Weight decay. Labels alone need more of it, or wrong ones are learnt by heart.
+DECAY, DECAY_WITH_LABELS_ALONE = 0.01, 0.3
 # Steps towards a start, then rounds of EM and a step; more of either changed nothing.
 STEPS_TO_START, ROUNDS = 12, 15
-# Few steps towards given labels, which must not be learnt by heart; then more rounds, as what they say has to spread.
-STEPS_TO_LABELS, ROUNDS_WITH_LABELS = 3, 30
+# What labels of some points say has to spread.
+ROUNDS_WITH_LABELS = 30
 # Iterations of EM in a round.
 EM_ITERATIONS = 5
 
@@ -168,7 +166,7 @@ class HeadTrainer:
             bound += features[where].T @ (features[where] * row_weights[where, None]) / 2
         self.decay = np.full(features.shape[1], DECAY if self_labeling else DECAY_WITH_LABELS_ALONE)
         self.decay[-1] = 0.0
-        bound[np.diag_indices_from(bound)] += np.maximum(self.decay, BIAS_DECAY)
+        bound[np.diag_indices_from(bound)] += np.maximum(self.decay, 1e-6)
         self.factor = cho_factor(bound)
 
     def predict(self, head: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -199,7 +197,7 @@ class HeadTrainer:
     def towards_given(self, n_clusters: int) -> NDArray[np.float64]:
         """Return a head that was trained on the given labels alone."""
         head = np.zeros((n_clusters, self.features.shape[1]))
-        for _ in range(STEPS_TO_LABELS if self.self_labeling else STEPS_TO_START + ROUNDS):
+        for _ in range(STEPS_TO_START):
             predicted = self.predict(head)
             residual = np.zeros_like(predicted)
             self.add_given(residual, predicted)

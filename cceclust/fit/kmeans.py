@@ -12,12 +12,9 @@ from cceclust.fit.predict import predict_source
 from cceclust.fit.progress import OnProgress, Progress, silent
 from cceclust.fit.sample import choose_rows, refuse_what_is_not_finite
 from cceclust.fit.source import Source
-from cceclust.fit.starts import centroid_head
+from cceclust.fit.starts import KMEANS_STARTS, centroid_head
 
 __all__ = ["fit_kmeans"]
-
-# The best of so many starts is kept, as scikit-learn long did by default.
-KMEANS_STARTS = 10
 
 
 def fit_kmeans(

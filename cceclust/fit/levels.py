@@ -36,11 +36,11 @@ LEAST_POINTS, MOST_CLUSTERS = 5, 160
 # Partitions of at least this adjusted Rand index hardly differ, as small clusters count little: of 40 unequal topics,
 # the partition that agrees most with all others misses some ten, and the most reproducible near it has 39 to 41.
 HARDLY_DIFFERENT = 0.9
-# Levels whose excess is at least this part of the chosen one's are about as reproducible.
+# Levels whose excess is at least this part of the chosen one's are about as reproducible. With an adjusted Rand index of
+# at least this, they are the same clusters with other borders.
 ABOUT_AS_GOOD = 0.75
-# Those of at least this adjusted Rand index are the same clusters with other borders; others, with at least so many
-# times more or fewer clusters, are worth naming beside the chosen one.
-ALIKE, FAR_APART = 0.75, 1.5
+# Others, with at least so many times more or fewer clusters, are worth naming beside the chosen one.
+FAR_APART = 1.5
 # Below this much more than by chance, no number of clusters stands out.
 WEAK = 0.25
 # A cluster of so many points looks like several where every half repeats its parts this much better than by chance;
@@ -136,7 +136,7 @@ def find_levels(
     chosen = int(labels.max()) + 1
     shown = np.flatnonzero(usable)[np.argsort(counts[usable], kind="stable")]
     good = usable & (excess >= ABOUT_AS_GOOD * excess[best])
-    alike = np.array([adjusted_rand(one, labels) for one in full]) >= ALIKE
+    alike = np.array([adjusted_rand(one, labels) for one in full]) >= ABOUT_AS_GOOD
     plateau = [chosen, *counts[good & alike].tolist()]
     further = {}
     for others in (counts * FAR_APART <= chosen, counts >= chosen * FAR_APART):

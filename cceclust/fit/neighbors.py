@@ -30,8 +30,6 @@ Metric = Literal["cosine", "euclidean"]
 # Up to this many rows, all pairs are compared; of more, each row is compared with this many in nearby cells, which
 # finds 0.92 of the nearest fifteen among 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS, ROWS_COMPARED = 10_000, 1500
-# Rows of more columns are first projected onto this many principal components, which hold most of the distances.
-COMPONENTS = 256
 # Similarities that are compared at once with the lowest that counts: as many as the widest registers hold.
 LOOKED_AT_ONCE = 16
 
@@ -87,7 +85,7 @@ def nearest_neighbors(
             np.ones(n_samples),
             first=every,
             scale="overall",
-            n_components=COMPONENTS,
+            n_components=100,
             max_rows=n_samples,
             seed=random_state,
         )

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from cceclust.fit.neighbors import Metric, find_neighbors
-from cceclust.fit.sample import Projection, Sample
+from cceclust.fit.sample import ROWS_FOR_AXES, Projection, Sample
 
 __all__ = ["sharpened"]
 
-# Neighbours that a point is compared with, for so many points.
-NEAREST, POINTS_TO_COMPARE = 5, 4000
+# Neighbours that a point is compared with.
+NEAREST = 5
 # r, beside the mean variance of the differences: with less, axes that hold nothing but noise count as much as others.
 SHRINKAGE = 3.0
 
@@ -35,8 +35,8 @@ def sharpened(sample: Sample, metric: Metric, seed: int, n_threads: int) -> Samp
     The leading axis is the one that tells most points from their neighbours. The scale stays.
     """
     chosen = np.arange(len(sample.points))
-    if len(chosen) > POINTS_TO_COMPARE:
-        chosen = np.sort(np.random.default_rng(seed).choice(chosen, POINTS_TO_COMPARE, replace=False))
+    if len(chosen) > ROWS_FOR_AXES:
+        chosen = np.sort(np.random.default_rng(seed).choice(chosen, ROWS_FOR_AXES, replace=False))
     points, weights = sample.points[chosen], sample.weights[chosen].astype(np.float64)
     neighbors = find_neighbors(points, min(NEAREST, len(points) - 1), metric, seed, n_threads)
     points = points.astype(np.float64)

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cceclust.fit.cells import as_unit_length
 from cceclust.fit.graph import Graph, components_of, improved_labels, partition_graph, symmetric_graph
+from cceclust.fit.heads import EM_ITERATIONS
 from cceclust.fit.neighbors import Metric
 from cceclust.fit.objectives import SelfLabeling
 from cceclust.fit.trainer import train_head
@@ -24,30 +25,18 @@ COMPONENTS, KMEANS = "separate parts of the graph", "K-means"
 # Graphs of so many neighbours, and how many partitions of each that differ by their seed: wider graphs suit large
 # clusters, narrow ones clusters of ten to sixty rows.
 WIDTHS = ((15, 3), (5, 2))
-# Separate parts are those of a graph of so many.
-NEIGHBORS_FOR_COMPONENTS = 10
 # A partition that prefers large parts.
 LOW_RESOLUTION = 0.5
-# Heads take 4 · points · columns · clusters operations a step: with more points times clusters than this in all, there
-# are fewer starts,
-POINTS_TIMES_CLUSTERS = 8_000_000
-# but never fewer than this.
-LEAST_STARTS = 3
-# K-means starts so often, but fewer times with more points times clusters than this; on so many points at most, or so
-# many for each cluster.
-KMEANS_STARTS, KMEANS_WORK = 10, 1_000_000
-KMEANS_POINTS, KMEANS_POINTS_PER_CLUSTER = 4000, 50
-# Where rows repeat, clusters have no width; a head this steep is one-hot all the same.
-STEEPEST = 100.0
-# Heads are trained in mini-batches around K-means' centres, with each λ of the loss: they pay on features of natural
-# images. With more clusters, a batch holds too few points of each.
-TRAINED_FAIRNESS, MOST_TRAINED_CLUSTERS = (100.0, 10.0), 30
-# About so many steps, but every point a few times; the rate falls along half a cosine to the second part of it.
-TRAINING_STEPS, LEAST_EPOCHS, BATCH_SIZE, LEARNING_RATE, FINAL_RATE = 800, 4, 250, 0.5, 0.2
-# Weight decay for each standard deviation along the leading axes that tell clusters apart.
-DECAY_PER_DEVIATION, MOST_AXES = 0.045, 20
-# One of so many neighbours shares each point's pseudo-label, found in so many iterations of EM.
-COMPANIONS, EM_ITERATIONS = 10, 5
+# K-means starts so often, or once for many clusters; on so many points of more, and goes on with all.
+KMEANS_STARTS, KMEANS_POINTS = 10, 4000
+# With so many clusters, a mini-batch holds too few points of each, and one start of K-means takes long enough.
+MANY_CLUSTERS = 30
+# Heads are trained around K-means' centres, with each λ of the loss: they pay on features of natural images.
+TRAINED_FAIRNESS = (100.0, 10.0)
+# The rate falls to 0 along half a cosine: where it stays at a fifth, features of CIFAR-10 vary by 0.03 from seed to seed.
+TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 800, 250, 0.5
+# Weight decay for each standard deviation along the leading axes, of which so many tell K clusters apart: K − 1.
+DECAY_PER_DEVIATION = 0.045
 
 Labels = NDArray[np.int32]
 Start = tuple[str, Labels]
@@ -73,17 +62,13 @@ def find_starts(
     wide = graphs[WIDTHS[0][0]]
     coarse = partial(partition_graph, wide, n_clusters, seed=seed, resolution=LOW_RESOLUTION)
     tasks.append(("graph of 15 neighbours, coarse", coarse))
-    n_starts = max(LEAST_STARTS, POINTS_TIMES_CLUSTERS // (len(points) * n_clusters))
-    # One of each kind comes before more of the same.
-    order = sorted(range(len(tasks)), key=lambda i: (not tasks[i][0].endswith("1"), i))
-    tasks = [tasks[i] for i in order[:n_starts]]
     # Directions are compared here, too: as places, the few points of great length would draw the centres.
     kmeans = run_kmeans(as_unit_length(points) if metric == "cosine" else points, weights, n_clusters, seed=seed)
     around = centroid_head(*centres_of(points, weights, kmeans, n_clusters))
-    for fairness in TRAINED_FAIRNESS if n_clusters < MOST_TRAINED_CLUSTERS else ():
+    for fairness in TRAINED_FAIRNESS if n_clusters < MANY_CLUSTERS else ():
         make = partial(train, points, weights, neighbors, around, wide, fairness=fairness, seed=seed)
         tasks.append((f"trained in mini-batches, fairness {fairness:g}", make))
-    components = components_of(symmetric_graph(neighbors[:, :NEIGHBORS_FOR_COMPONENTS], weights))
+    components = components_of(wide)
     with ThreadPoolExecutor(n_threads) as pool:
         found = list(pool.map(lambda task: (task[0], task[1]()), tasks))
     if components.max() + 1 == n_clusters:
@@ -105,19 +90,19 @@ def train(
 ) -> Labels:
     """Return the clusters of a head that was trained as in the paper, with nodes moved where the graph gains by it."""
     n_clusters = len(start[1])
-    variances = points[:, : min(n_clusters - 1, MOST_AXES)].var(axis=0)
+    variances = points[:, : n_clusters - 1].var(axis=0)
     trained = train_head(
         points,
         n_clusters,
         SelfLabeling(EMSolver(fairness=fairness, max_iter=EM_ITERATIONS, tol=0.0)),
         sample_weight=weights,
         learning_rate=LEARNING_RATE,
-        final_rate=FINAL_RATE,
-        weight_decay=DECAY_PER_DEVIATION * float(np.sqrt(variances.mean())) * min(1.0, 10 / n_clusters),
+        final_rate=0.0,
+        weight_decay=DECAY_PER_DEVIATION * float(np.sqrt(variances.mean())),
         batch_size=BATCH_SIZE,
-        n_epochs=max(LEAST_EPOCHS, round(TRAINING_STEPS * BATCH_SIZE / max(len(points), BATCH_SIZE))),
+        max_steps=TRAINING_STEPS,
         start=start,
-        neighbors=neighbors[:, :COMPANIONS],
+        neighbors=neighbors,
         generator=np.random.default_rng(seed),
     )
     labels = (points @ trained.coef.T + trained.intercept).argmax(axis=1).astype(np.int32)
@@ -140,7 +125,8 @@ def centroid_head(centres: NDArray[np.float32], inertia: float) -> tuple[NDArray
     Round clusters of variance v in every direction would have a steepness of 1/v. But there are many directions, and
     clusters are not round: probabilities would be too sure.
     """
-    steepness = min(np.sqrt(centres.shape[1]) / inertia, STEEPEST) if inertia > 0 else STEEPEST
+    # Where rows repeat, clusters have no width.
+    steepness = np.sqrt(centres.shape[1]) / max(inertia, 0.01)
     coef = steepness * centres.astype(np.float64)
     return coef, -0.5 * (coef * centres).sum(axis=1)
 
@@ -151,12 +137,10 @@ def run_kmeans(points: NDArray[np.float32], weights: NDArray[np.float32], n_clus
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    count = max(KMEANS_POINTS, KMEANS_POINTS_PER_CLUSTER * n_clusters)
     part = np.arange(len(points))
-    if len(points) > count:
-        part = np.sort(np.random.default_rng(seed).choice(part, count, replace=False))
-    n_repeats = int(np.clip(KMEANS_WORK // (len(part) * n_clusters), 1, KMEANS_STARTS))
-    kmeans = KMeans(n_clusters, n_init=n_repeats, random_state=seed)
+    if len(points) > KMEANS_POINTS and n_clusters < MANY_CLUSTERS:
+        part = np.sort(np.random.default_rng(seed).choice(part, KMEANS_POINTS, replace=False))
+    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS if n_clusters < MANY_CLUSTERS else 1, random_state=seed)
     # OpenMP's threads add up in another order for every number of them.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         # Of fewer different points than clusters.
