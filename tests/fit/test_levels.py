@@ -84,28 +84,28 @@ def test_the_same_seed_and_any_number_of_threads_give_the_same_levels() -> None:
 
 
 @pytest.mark.parametrize("n_features", [2, 10, 60])
-def test_a_cloud_without_structure_is_called_weak(n_features: int) -> None:
-    levels, _ = levels_of(np.random.default_rng(1).normal(size=(1000, n_features)))
+def test_a_cloud_without_structure_is_one_cluster(n_features: int) -> None:
+    points = np.random.default_rng(1).normal(size=(1000, n_features))
+    levels, labels = levels_of(points)
+    assert levels.chosen == labels.max() + 1 == 1
+    assert levels.range == (1, 1)
+    assert levels.further == levels.splits == {}
     assert levels.is_weak
+    assert levels_of(points, [4, 5])[0].chosen in (4, 5)
+
+
+def test_a_small_cloud_is_at_least_called_weak() -> None:
+    assert levels_of(np.random.default_rng(1).normal(size=(300, 20)))[0].is_weak
 
 
 @pytest.mark.parametrize(
     ("allowed", "chosen", "at_edge"),
-    [
-        ([2, 3, 4, 5], 5, True),
-        ([9, 10, 11], 9, True),
-        ([5, 6, 7, 8, 9], 7, False),
-        ([3, 12], 3, False),
-        ([7], 7, False),
-    ],
+    [([2, 3, 4, 5], 5, True), ([9, 10, 11], 9, True), ([5, 6, 7, 8, 9], 7, False), ([7], 7, False)],
 )
 def test_a_range_is_respected_and_its_edge_is_said(allowed: list[int], chosen: int, at_edge: bool) -> None:
     levels, labels = levels_of(blobs(7)[0], allowed)
-    assert levels.chosen == labels.max() + 1
-    assert levels.chosen in allowed
+    assert levels.chosen == labels.max() + 1 == chosen
     assert levels.at_edge is at_edge
-    if len(allowed) != 2:
-        assert levels.chosen == chosen
 
 
 def test_clusters_of_several_clouds_are_said_to_look_like_them() -> None:
