@@ -12,12 +12,11 @@ from sklearn.utils.validation import column_or_1d
 
 from cceclust.errors import InputError
 from cceclust.labels import as_labels, is_missing, name_extra_clusters
-from cceclust.validation import check_non_negative
+from cceclust.validation import SUM_TOLERANCE, check_non_negative
 
 __all__ = ["GivenLabels", "read_labels"]
 
 # Distributions written with a few digits do not sum to exactly 1.
-SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 # Smaller cells follow the data more closely, but products of smaller matrices are slower. Where many equal rows share a
 # cell, it is cut into pieces of eight times this size.
 ROWS_IN_CELL = 128
-# Cells are found by so many rounds of K-means on an eighth of the rows; more of either found no more neighbours.
-ROUNDS_FOR_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,8 @@ def cells_around_centres(rows: NDArray[np.float32], seed: int, run: Map, metric:
     n_samples, n_centres = len(rows), max(1, len(rows) // ROWS_IN_CELL)
     sample = rows[np.random.default_rng(seed).permutation(n_samples)[: n_samples // 8]]
     centres = sample[:n_centres]
-    for _ in range(ROUNDS_FOR_CELLS):
+    # More rounds, or more rows than an eighth, found no more neighbours.
+    for _ in range(3):
         members = (nearest_centres(sample, as_targets(centres, metric), run), np.arange(len(sample)))
         sums = sparse.csr_array((np.ones(len(sample), np.float32), members), (n_centres, len(sample))) @ sample
         centres = as_unit_length(sums) if metric == "cosine" else as_means(sums, centres)

@@ -18,8 +18,6 @@ NEAREST = 3
 # K-means is kept where its modularity is at most this many standard errors below the best, or where it cuts fewer
 # neighbours apart for clusters of its sizes, by as many.
 ERRORS = 0.25
-# A head draws the separate parts of the graph if it agrees with them on this part of the points.
-DRAWN = 0.99
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def choose(
     scores, evenness = links.modularities, (links.ends**2).sum(axis=1)
     by_name = dict(zip(names, scores.round(6).tolist(), strict=True))
     for i, name in enumerate(names):
-        if name == COMPONENTS and (candidates[i] == starts[i]).mean() >= DRAWN:
+        if name == COMPONENTS and np.array_equal(candidates[i], starts[i]):
             return Choice(i, by_name, f"the graph of neighbours falls into exactly {n_clusters} separate parts")
     n_heads = len(names) - keeps_kmeans
     n_filled = np.array([len(np.unique(labels)) for labels in candidates])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["HEAD_ADVICE", "NETWORK_ADVICE", "Advice", "find_problems"]
 
-# A cluster with less than this part of the rows expected of it is tiny; where nothing is expected, one with fewer rows
-# than this is.
-TINY_PART, TINY_ROWS = 0.15, 5
+# A cluster with fewer rows than this is tiny.
+TINY_ROWS = 5
 # With a mean confidence this part of the way from a guess (1/K) to certainty, the prediction ignores the features.
 LOW_CONFIDENCE = 0.1
 
@@ -53,7 +53,7 @@ def find_problems(
     mean_confidence : float
         Mean of the largest probability of each row.
     prior : ndarray of shape (n_clusters,), optional
-        Expected share of each cluster.
+        Expected share of each cluster; one of 0 may be empty.
     advice : Advice
         What to suggest.
 
@@ -65,17 +65,14 @@ def find_problems(
     """
     problems = []
     n_clusters, n_samples = len(sizes), sizes.sum()
-    if prior is None:
-        empty, expected = int((sizes == 0).sum()), f"{TINY_ROWS} rows"
-        tiny = int(((sizes > 0) & (sizes < TINY_ROWS)).sum()) if n_samples > TINY_ROWS * n_clusters else 0
-    else:
-        empty, expected = int(((sizes == 0) & (prior > 0)).sum()), f"{TINY_PART:.0%} of the expected rows"
-        tiny = int(((sizes > 0) & (sizes < TINY_PART * prior * n_samples)).sum())
+    expected = np.ones(n_clusters, bool) if prior is None else prior > 0
+    empty = int(((sizes == 0) & expected).sum())
+    tiny = int(((sizes > 0) & (sizes < TINY_ROWS)).sum()) if n_samples > TINY_ROWS * n_clusters else 0
     if empty:
         problems.append(f"{empty} of {n_clusters} clusters {'is' if empty == 1 else 'are'} empty; {advice.empty}")
     if tiny:
         verb = "holds" if tiny == 1 else "hold"
-        problems.append(f"{tiny} of {n_clusters} clusters {verb} less than {expected}; {advice.tiny}")
+        problems.append(f"{tiny} of {n_clusters} clusters {verb} less than {TINY_ROWS} rows; {advice.tiny}")
     if mean_confidence < 1 / n_clusters + LOW_CONFIDENCE * (1 - 1 / n_clusters):
         problems.append(
             f"the mean confidence is {mean_confidence:.2f}, hardly above the {1 / n_clusters:.2f} of a guess: the "

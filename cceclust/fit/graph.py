@@ -24,11 +24,6 @@ __all__ = [
     "symmetric_graph",
 ]
 
-# A node moves only for a gain above rounding, as a part of its own weight.
-NEGLIGIBLE_GAIN = 1e-12
-# Nodes are looked at so many times on average, at most, and so many times more in all: those of small graphs until no
-# move gains. Large ones reach the same modularity without the last moves, as their parts move, too.
-MOST_VISITS, MORE_VISITS = 2, 80_000
 # With fewer parts than wanted, the resolution is raised by this factor, until in the end every node is one.
 RESOLUTION_STEP = 1.25
 
@@ -301,12 +296,10 @@ def move_nodes(
     queue = order.copy()
     waits = np.ones(n_nodes, np.bool_)
     first, last, n_waiting = 0, 0, n_nodes
-    visits = MOST_VISITS * n_nodes + MORE_VISITS
-    while n_waiting > 0 and visits > 0:
+    while n_waiting > 0:
         i = queue[first]
         first = first + 1 if first + 1 < n_nodes else 0
         n_waiting -= 1
-        visits -= 1
         waits[i] = False
         own = labels[i]
         e = starts[i]
@@ -329,7 +322,8 @@ def move_nodes(
         for s in range(n_seen):
             part = seen[s]
             gain = links[part] - pull * part_strengths[part]
-            if gain > highest + NEGLIGIBLE_GAIN * strengths[i]:
+            # A gain above rounding.
+            if gain > highest + 1e-12 * strengths[i]:
                 best, highest = part, gain
         part_strengths[best] += strengths[i]
         for s in range(n_seen):

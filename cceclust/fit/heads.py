@@ -22,7 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from cceclust.compiled import compiled
 from cceclust.fit.head import Curves, Head, products_of_pairs
-from cceclust.fit.sample import LEAST_VARIANCE, Projection
+from cceclust.fit.sample import Projection
 from cceclust.fit.source import block_slices
 from cceclust.pseudo_labels import EMSolver
 
@@ -32,10 +32,9 @@ __all__ = ["Basis", "GivenLabels", "HeadTrainer", "basis_of"]
 CURVED_AXES = 16
 # Weight decay. Labels alone need more of it, or wrong ones are learnt by heart.
 DECAY, DECAY_WITH_LABELS_ALONE = 0.01, 0.3
-# Steps towards a start, then rounds of EM and a step; more of either changed nothing.
-STEPS_TO_START, ROUNDS = 12, 15
-# What labels of some points say has to spread.
-ROUNDS_WITH_LABELS = 30
+# Steps towards a start, and as many rounds of EM and a step; more changed nothing. What labels of some points say has
+# to spread: they get twice as many.
+ROUNDS = 15
 # Iterations of EM in a round.
 EM_ITERATIONS = 5
 
@@ -95,7 +94,7 @@ def basis_of(points: NDArray[np.float32], weights: NDArray[np.float32], *, curve
     means = shares @ leading
     variances = shares @ (leading - means) ** 2
     # Axes come in the order of their variance.
-    n_curved = int((variances > LEAST_VARIANCE * variances.max(initial=0.0)).sum())
+    n_curved = int((variances > np.finfo(np.float32).eps * variances.max(initial=0.0)).sum())
     means, deviations = means[:n_curved], np.sqrt(variances[:n_curved])
     places = (leading[:, :n_curved] - means) / deviations
     moments = (places * shares[:, None]).T @ places
@@ -190,14 +189,14 @@ class HeadTrainer:
         targets = np.zeros((n_clusters, len(start)), np.float32)
         targets[start, np.arange(len(start))] = 1
         head = np.zeros((n_clusters, self.features.shape[1]))
-        for _ in range(STEPS_TO_START):
+        for _ in range(ROUNDS):
             head = self.step(head, (targets - self.predict(head)) * self.shares)
         return head
 
     def towards_given(self, n_clusters: int) -> NDArray[np.float64]:
         """Return a head that was trained on the given labels alone."""
         head = np.zeros((n_clusters, self.features.shape[1]))
-        for _ in range(STEPS_TO_START):
+        for _ in range(ROUNDS):
             predicted = self.predict(head)
             residual = np.zeros_like(predicted)
             self.add_given(residual, predicted)
@@ -208,7 +207,7 @@ class HeadTrainer:
         """Return the head after rounds of EM and a step, towards clusters whose shares are near the prior."""
         solver = EMSolver(self.fairness, prior=prior, max_iter=EM_ITERATIONS, tol=0.0)
         averaged = np.empty((len(head), len(self.features)), np.float32)
-        for _ in range(ROUNDS if self.given is None else ROUNDS_WITH_LABELS):
+        for _ in range(ROUNDS if self.given is None else 2 * ROUNDS):
             predicted = self.predict(head)
             mean_of_neighbors(predicted, self.neighbors, averaged)
             residual = averaged.copy()

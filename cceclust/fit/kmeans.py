@@ -12,7 +12,7 @@ from cceclust.fit.predict import predict_source
 from cceclust.fit.progress import OnProgress, Progress, silent
 from cceclust.fit.sample import choose_rows, refuse_what_is_not_finite
 from cceclust.fit.source import Source
-from cceclust.fit.starts import KMEANS_STARTS, centroid_head
+from cceclust.fit.starts import centroid_head
 
 __all__ = ["fit_kmeans"]
 
@@ -32,7 +32,7 @@ def fit_kmeans(
     which = choose_rows(weights, np.empty(0, np.intp), max_rows, np.random.default_rng(seed))
     rows = source.take(which)
     refuse_what_is_not_finite(rows, which)
-    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed).fit(rows)
+    kmeans = KMeans(n_clusters, n_init=10, random_state=seed).fit(rows)
     centres, inertia = kmeans.cluster_centers_, kmeans.inertia_ / len(which)
     # Around their middle, so that features that are all far from 0 lose no digits.
     middle = centres.mean(axis=0)

@@ -16,40 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cceclust.fit.diagnosis import TINY_ROWS
 from cceclust.fit.graph import Graph, grown_parts, partition_graph, symmetric_graph
 from cceclust.fit.neighbors import Metric, find_neighbors
+from cceclust.fit.sample import ROWS_FOR_AXES
 
 __all__ = ["Levels", "find_levels"]
 
 # From 0.05 on, the same two coarse parts are found again and again and outvote all others (features of CIFAR-10: 2
 # clusters, with this start 6 to 19); from 0.3 on, small numbers are missed (breast cancer: 13 clusters).
 RESOLUTIONS = np.geomspace(0.125, 40, 20)
-# Halves are drawn so many times, but no more than make for so many points, as large ones vary less.
-MOST_SPLITS, POINTS_IN_SPLITS = 10, 12_000
-POINTS_OF_CLOUD = 3000
+# Halves are drawn so many times, but fewer times of many points, as large ones vary less.
+MOST_SPLITS = 10
 # Neighbours of each point. With 15, clusters of 10 to 20 points melt together: with 7, the adjusted Rand index is 0.03
 # (± 0.02) higher on the mean of 20 sets, most of all on few wide rows. Halves keep those of the nearest 10 that they
 # have, 5 on average, which is as good as a search of their own.
 N_NEIGHBORS, N_NEIGHBORS_BEFORE_HALVING = 7, 10
-# Clusters have at least this many points on average, and are at most so many.
-LEAST_POINTS, MOST_CLUSTERS = 5, 160
 # Partitions of at least this adjusted Rand index hardly differ, as small clusters count little: of 40 unequal topics,
 # the partition that agrees most with all others misses some ten, and the most reproducible near it has 39 to 41.
 HARDLY_DIFFERENT = 0.9
 # Levels whose excess is at least this part of the chosen one's are about as reproducible; and with an adjusted Rand
 # index of at least this, they are the same clusters with other borders.
 ABOUT_AS_GOOD = 0.75
-# Others, with at least so many times more or fewer clusters, are worth naming beside the chosen one.
-FAR_APART = 1.5
 # Below this much more than by chance, no number of clusters stands out,
 WEAK = 0.25
 # and below this, so many points are one cluster: of 108 clouds and cubes of 2 to 50 dimensions 96 %, of real sets none
 # (0.115 is the lowest). Few points reach 0.6 by chance; an exponential cloud has 0.25 and is not recognised.
-STRUCTURELESS, POINTS_TO_TELL = 0.1, 1000
+STRUCTURELESS = 0.1
 # A cluster of so many points looks like several where every half repeats its parts this much better than by chance;
-# parts count from this share of it. All 16 clusters named so on 20 sets held several classes; with the mean of the
+# parts of at least a tenth of it count. All 16 clusters named so on 20 sets held several classes; with the mean of the
 # halves and clusters of 20 points, it was half of 129.
-LEAST_POINTS_TO_SPLIT, CLEARLY_SPLIT, PART_OF_SPLIT = 100, 0.5, 0.1
+LEAST_POINTS_TO_SPLIT, CLEARLY_SPLIT = 100, 0.5
 
 Parts = list[NDArray[np.int32]]
 
@@ -101,10 +98,10 @@ def find_levels(
 ) -> tuple[Levels, NDArray[np.int32]]:
     """Return the levels, and the chosen partition; `allowed` limits the numbers of clusters."""
     n_points, generator = len(points), np.random.default_rng(seed)
-    if n_points < 2 * LEAST_POINTS:
+    if n_points < 2 * TINY_ROWS:
         return without_levels(neighbors, weights, allowed, seed)
-    n_splits = int(np.clip(POINTS_IN_SPLITS // n_points, 1, MOST_SPLITS))
-    n_in_cloud = min(n_points, POINTS_OF_CLOUD)
+    n_splits = int(np.clip(3 * ROWS_FOR_AXES // n_points, 1, MOST_SPLITS))
+    n_in_cloud = min(n_points, ROWS_FOR_AXES)
     cloud = (generator.standard_normal((n_in_cloud, points.shape[1])) * points.std(axis=0)).astype(np.float32)
     near = find_neighbors(cloud, min(N_NEIGHBORS_BEFORE_HALVING, n_in_cloud - 1), metric, seed, n_threads)
     with ThreadPoolExecutor(n_threads) as pool:
@@ -112,7 +109,7 @@ def find_levels(
         by_chance = compare_halves(near, None, n_splits, generator, seed, pool)
     full, counts = real.full, real.counts
     excess = np.maximum(real.repeated - by_chance.at(counts), 0.0)
-    usable = (counts >= 2) & (counts <= min(n_points / LEAST_POINTS, MOST_CLUSTERS))
+    usable = (counts >= 2) & (counts <= n_points / TINY_ROWS)
     likeness = np.array([[adjusted_rand(one, other) for other in full] for one in full])
     agreement = likeness @ (excess**2 * usable)
 
@@ -134,7 +131,7 @@ def find_levels(
             labels = partition_graph(graph_of(neighbors, weights), min(nearest, n_points), seed=seed)
         number = int(labels.max()) + 1
         at_edge = not allowed.min() <= free <= allowed.max() and number in (allowed.min(), allowed.max())
-    elif not usable.any() or (n_points >= POINTS_TO_TELL and excess[usable].max() < STRUCTURELESS):
+    elif not usable.any() or (n_points >= ROWS_FOR_AXES // 4 and excess[usable].max() < STRUCTURELESS):
         labels = np.zeros(n_points, np.int32)
     chosen = int(labels.max()) + 1
     shown = np.flatnonzero(usable)[np.argsort(counts[usable], kind="stable")]
@@ -142,7 +139,7 @@ def find_levels(
     alike = np.array([adjusted_rand(one, labels) for one in full]) >= ABOUT_AS_GOOD
     plateau = [chosen, *counts[good & alike].tolist()]
     further, worth_naming = {}, good & ~alike & (excess >= WEAK)
-    for others in (counts * FAR_APART <= chosen, counts >= chosen * FAR_APART):
+    for others in (counts < chosen, counts > chosen):
         if (worth_naming & others).any():
             level = int(np.where(worth_naming & others, excess, -1.0).argmax())
             further[int(counts[level])] = -np.sort(-np.bincount(full[level]))
@@ -244,7 +241,7 @@ def clusters_to_split(labels: NDArray[np.int32], real: Halves, by_chance: Halves
         if size < LEAST_POINTS_TO_SPLIT:
             continue
         inside = labels == cluster
-        counts = np.array([int((np.bincount(one[inside]) >= PART_OF_SPLIT * size).sum()) for one in real.full])
+        counts = np.array([int((10 * np.bincount(one[inside]) >= size).sum()) for one in real.full])
         excess = real.agreements(inside).min(axis=0) - by_chance.at(np.maximum(counts, 1))
         excess[counts < 2] = 0.0
         if excess.max() >= CLEARLY_SPLIT:

@@ -30,8 +30,6 @@ Metric = Literal["cosine", "euclidean"]
 # Up to this many rows, all pairs are compared; of more, each row is compared with this many in nearby cells, which
 # finds 0.92 of the nearest fifteen among 50,000 rows.
 MOST_ROWS_FOR_ALL_PAIRS, ROWS_COMPARED = 10_000, 1500
-# Similarities that are compared at once with the lowest that counts: as many as the widest registers hold.
-LOOKED_AT_ONCE = 16
 
 
 def nearest_neighbors(
@@ -204,8 +202,9 @@ def keep_most_similar(
     for i in range(n_rows):
         row, offset = similarities[i], offsets[i]
         own = best[first_row + i, last]
-        for start in range(0, n_others, LOOKED_AT_ONCE):
-            stop = min(start + LOOKED_AT_ONCE, n_others)
+        # As many at once as the widest registers hold.
+        for start in range(0, n_others, 16):
+            stop = min(start + 16, n_others)
             # Most similarities are too low for both; a loop without branches finds out for many at once.
             n_high = 0
             for j in range(start, stop):

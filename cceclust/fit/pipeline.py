@@ -37,7 +37,7 @@ LEAST_DIRECTIONS_FOR_COSINE = 32
 # so many: of 40 topics, 3,000 points give 29 or 30, these 39 to 41, in the time of one start of K-means.
 MOST_POINTS, POINTS_FOR_LEVELS = 20_000, 12_000
 # λ: hardly a pull where clusters have the sizes of their start, a strong one where sizes are given.
-FAIRNESS, FAIRNESS_OF_GIVEN_PRIOR, FAIRNESS_WITH_LABELS = 1.0, 100.0, 10.0
+FAIRNESS, FAIRNESS_OF_GIVEN_PRIOR = 1.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def classify(
         basis.features(sample.points),
         sample.weights,
         neighbors,
-        fairness=FAIRNESS_WITH_LABELS if settings.fairness is None else settings.fairness,
+        fairness=FAIRNESS_OF_GIVEN_PRIOR if settings.fairness is None else settings.fairness,
         given=here,
         self_labeling=self_labeling,
     )

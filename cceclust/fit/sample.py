@@ -24,14 +24,8 @@ UNLIKE_COLUMNS = 20.0
 FAR = 30.0
 # unless they are more than this part of the rows, and so perhaps a cluster of their own.
 MOST_FAR = 0.01
-# The median of so many rows is their middle.
-ROWS_FOR_MIDDLE = 300
-# Mean, scale and axes are found on this many rows; clusters were the same with more.
+# Mean, scale and axes are found on this many rows, the middle on a tenth; clusters were the same with more.
 ROWS_FOR_AXES = 4000
-# Narrower rows get their axes from an eigendecomposition, wider ones from products with a few random directions.
-MOST_COLUMNS_FOR_EIGENVALUES = 1024
-# Directions of less variance than this part of the largest are rounding.
-LEAST_VARIANCE = 1e-10
 # Directions beyond those that hold this part of the variance are noise.
 PART_THAT_COUNTS = 0.95
 
@@ -146,7 +140,7 @@ def choose_rows(
 @np.errstate(over="ignore", invalid="ignore")
 def far_rows(rows: NDArray[Any], generator: np.random.Generator) -> NDArray[np.bool_]:
     """Tell which rows are far from the middle, beside the usual distance from it."""
-    drawn = np.sort(generator.permutation(len(rows))[:ROWS_FOR_MIDDLE])
+    drawn = np.sort(generator.permutation(len(rows))[: ROWS_FOR_AXES // 10])
     middle = np.median(rows[drawn].astype(np.float64), axis=0)
     # Divided by the largest value first, squares neither overflow nor vanish.
     largest = float(np.abs(rows[drawn] - middle).max()) or 1.0
@@ -175,7 +169,7 @@ def find_projection(
     rows: Any, weights: NDArray[np.float64], scale: Scale, n_components: int, generator: np.random.Generator
 ) -> tuple[Projection, int, bool]:
     """Find mean, scale and axes on some rows; also return how many directions count, and if columns were scaled."""
-    if sparse.issparse(rows) and rows.shape[1] <= MOST_COLUMNS_FOR_EIGENVALUES:
+    if sparse.issparse(rows) and rows.shape[1] <= 10 * n_components:
         rows = rows.toarray()
     rows = rows.astype(np.float64)
     mean = np.asarray(weights @ rows).ravel()
@@ -226,7 +220,8 @@ def principal_axes(
     Dense rows are centred, sparse ones are not. At least one axis is returned, even if nothing varies.
     """
     roots = np.sqrt(weights)
-    if sparse.issparse(rows) or min(rows.shape) > MOST_COLUMNS_FOR_EIGENVALUES:
+    # Where there are far more directions than are wanted, products with a few random ones are faster.
+    if sparse.issparse(rows) or min(rows.shape) > 10 * count:
         axes, variances = axes_of_products(rows, mean if sparse.issparse(rows) else 0 * mean, roots, count, generator)
     elif rows.shape[1] <= rows.shape[0]:
         scaled = rows * roots[:, None]
@@ -235,7 +230,9 @@ def principal_axes(
         _, singular, transposed = np.linalg.svd(rows * roots[:, None], full_matrices=False)
         variances, axes = singular**2, transposed.T
     order = np.argsort(-variances, kind="stable")[:count]
-    kept = order[variances[order] > LEAST_VARIANCE * max(variances[order[0]], np.finfo(np.float64).tiny)]
+    # Of less variance, directions are the rounding of float32.
+    least = np.finfo(np.float32).eps * max(variances[order[0]], np.finfo(np.float64).tiny)
+    kept = order[variances[order] > least]
     kept = kept if len(kept) else order[:1]
     axes = axes[:, kept]
     # Libraries differ in which of the two directions of an axis they return: take the one of the largest entry.

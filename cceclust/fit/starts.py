@@ -16,6 +16,7 @@ from cceclust.fit.graph import Graph, components_of, improved_labels, partition_
 from cceclust.fit.heads import EM_ITERATIONS
 from cceclust.fit.neighbors import Metric
 from cceclust.fit.objectives import SelfLabeling
+from cceclust.fit.sample import ROWS_FOR_AXES
 from cceclust.fit.trainer import train_head
 from cceclust.pseudo_labels import EMSolver
 
@@ -27,14 +28,12 @@ COMPONENTS, KMEANS = "separate parts of the graph", "K-means"
 WIDTHS = ((15, 3), (5, 2))
 # A partition that prefers large parts.
 LOW_RESOLUTION = 0.5
-# K-means starts so often, or once for many clusters; on so many points of more, and goes on with all.
-KMEANS_STARTS, KMEANS_POINTS = 10, 4000
 # With so many clusters, a mini-batch holds too few points of each, and one start of K-means takes long enough.
 MANY_CLUSTERS = 30
 # Heads are trained around K-means' centres, with each λ of the loss: they pay on features of natural images.
 TRAINED_FAIRNESS = (100.0, 10.0)
 # Their rate falls to 0: where it ends at a fifth, the accuracy on features of CIFAR-10 varies by 0.03 between seeds.
-TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 800, 250, 0.5
+TRAINING_STEPS, LEARNING_RATE = 800, 0.5
 # Weight decay for each standard deviation along the leading axes, of which so many tell K clusters apart: K − 1.
 DECAY_PER_DEVIATION = 0.045
 
@@ -99,7 +98,6 @@ def train(
         learning_rate=LEARNING_RATE,
         final_rate=0.0,
         weight_decay=DECAY_PER_DEVIATION * float(np.sqrt(variances.mean())),
-        batch_size=BATCH_SIZE,
         max_steps=TRAINING_STEPS,
         start=start,
         neighbors=neighbors,
@@ -138,9 +136,9 @@ def run_kmeans(points: NDArray[np.float32], weights: NDArray[np.float32], n_clus
     from sklearn.exceptions import ConvergenceWarning
 
     part = np.arange(len(points))
-    if len(points) > KMEANS_POINTS and n_clusters < MANY_CLUSTERS:
-        part = np.sort(np.random.default_rng(seed).choice(part, KMEANS_POINTS, replace=False))
-    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS if n_clusters < MANY_CLUSTERS else 1, random_state=seed)
+    if len(points) > ROWS_FOR_AXES and n_clusters < MANY_CLUSTERS:
+        part = np.sort(np.random.default_rng(seed).choice(part, ROWS_FOR_AXES, replace=False))
+    kmeans = KMeans(n_clusters, n_init=10 if n_clusters < MANY_CLUSTERS else 1, random_state=seed)
     # OpenMP's threads add up in another order for every number of them.
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         # Of fewer different points than clusters.

@@ -36,7 +36,7 @@ def train_head(
     final_rate: float = 1.0,
     momentum: float = 0.0,
     weight_decay: float,
-    batch_size: int,
+    batch_size: int = 250,
     n_epochs: int | None = None,
     max_steps: int | None = None,
     start: tuple[Array, Array] | None = None,

@@ -74,7 +74,7 @@ class TestFindStarts:
 
 class TestKMeans:
     def test_many_points_are_clustered_from_a_part_of_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(starts, "KMEANS_POINTS", 200)
+        monkeypatch.setattr(starts, "ROWS_FOR_AXES", 200)
         points, truth = groups(3, 300, 6.0)
         labels = run_kmeans(points, np.ones(len(points), np.float32), 3, seed=0)
         assert adjusted_rand_score(truth, labels) == 1
