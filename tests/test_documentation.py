@@ -91,7 +91,7 @@ def test_commands_and_options_on_the_pages_exist() -> None:
         name: {"--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
         for name, command in typer.main.get_group(app).commands.items()
     }
-    scripts = [file for folder in ("benchmarks", "examples") for file in (ROOT / folder).rglob("*.py")]
+    scripts = (ROOT / "benchmarks").rglob("*.py")
     anywhere = {"--version"}.union(*known.values())
     anywhere.update(option for file in scripts for option in re.findall(r'"(--[a-z-]+)"', file.read_text("utf-8")))
     for page in PAGES:
@@ -117,13 +117,27 @@ def sentences() -> list[str]:
     """Return a pattern for every warning and problem that the package can state, read from its source."""
     patterns = [re.escape(text) for kind in (HEAD_ADVICE, NETWORK_ADVICE) for text in astuple(kind)]
     for file in (ROOT / "cceclust").rglob("*.py"):
+        saying = ["warnings.warn", "problems.append", *(["print_warning"] if file.name == "summary.py" else [])]
         for call in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "problems.append"):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in saying:
                 said = call.args[0]
                 parts = said.values if isinstance(said, ast.JoinedStr) else [said]
                 texts = [part.value for part in parts if isinstance(part, ast.Constant)]
                 patterns += [".+?".join(map(re.escape, texts))] if texts else []
     return patterns
+
+
+def test_pages_are_few_and_short() -> None:
+    longest = {"paper.md": 1500, "files.md": 2500, "measurements.md": 2500}
+    pages = list((ROOT / "docs").glob("*.md"))
+    assert len(pages) <= 15
+    for page in pages:
+        assert len(page.read_text("utf-8").split()) <= longest.get(page.name, 900), page.name
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
+    assert set(re.findall(r"[\w-]+\.md", menu)) == {page.name for page in (ROOT / "docs").glob("*.md")}
 
 
 def test_every_warning_is_explained() -> None:
@@ -136,7 +150,8 @@ def test_every_warning_is_explained() -> None:
 
 
 def test_the_reference_has_all_public_names() -> None:
-    listed = set(re.findall(r"^::: cceclust\.\S*?(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+    reference = (ROOT / "docs" / "pipelines.md").read_text("utf-8")
+    listed = set(re.findall(r"^::: cceclust\.\S*?(\w+)$", reference, re.MULTILINE))
     for module in PUBLIC:
         assert set(importlib.import_module(module).__all__) - {"__version__", "Solver", "PaperClusterer"} <= listed
 

@@ -4,7 +4,7 @@
 solver                               minimises                                       reference
 ===================================  ==============================================  =======================
 :class:`EMSolver`                    L_CCE+ = mean H₂(y, σ) + λ KL(u ‖ ȳ)            the paper, section 4
-:class:`ExactSolver`                 L_CCE+, to a duality gap                        docs/solvers.md
+:class:`ExactSolver`                 L_CCE+, to a duality gap                        ``duality.py``
 :class:`PGDSolver`                   L_CCE+, or L_CCE = mean H₂(y, σ) + λ KL(ȳ ‖ u)  the paper, section 4
 :class:`OptimalTransportSolver`      mean H(y, σ) subject to ȳ = u                   SeLa, arXiv:1911.05371
 :class:`AlternatingDirectionSolver`  mean H(y, σ) + λ KL(ȳ ‖ u)                      MIADM, arXiv:1810.04246
