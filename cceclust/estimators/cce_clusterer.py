@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from cceclust.errors import InputError
 from cceclust.estimators.softmax_estimator import SoftmaxEstimator, settings_of
 from cceclust.fit.judge import modularity_of_rows
+from cceclust.fit.levels import Levels
 from cceclust.fit.pipeline import fit_source
 from cceclust.fit.progress import OnProgress
 from cceclust.io import Model
@@ -171,7 +173,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.candidates_ = None if choice is None else choice.scores
         self.modularity_ = None if choice is None else list(choice.scores.values())[choice.best]
         self.reason_ = None if choice is None else choice.reason
-        self._keep(fit)
+        self._keep(replace(fit, problems=fit.problems + doubts_about_number(fit.levels)))
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -251,6 +253,17 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         tags.classifier_tags = ClassifierTags()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def doubts_about_number(levels: Levels | None) -> list[str]:
+    """Say what makes a number of clusters doubtful that was not given."""
+    if levels is None:
+        return []
+    if levels.is_weak:
+        return ["no number of clusters stands out; set n_clusters to one number to choose it yourself"]
+    if levels.at_edge:
+        return [f"{levels.chosen} clusters were taken, but numbers beyond those of n_clusters are more reproducible"]
+    return []
 
 
 def likeliest(logits: NDArray[Any]) -> NDArray[np.int64]:

@@ -74,10 +74,12 @@ def choose(
             return Choice(i, by_name, f"the graph of neighbours falls into exactly {n_clusters} separate parts")
     n_heads = len(names) - keeps_kmeans
     n_filled = np.array([len(np.unique(labels)) for labels in candidates])
-    best = int(np.where(n_filled[:n_heads] == n_filled[:n_heads].max(), scores[:n_heads], -np.inf).argmax())
-    if keeps_kmeans and n_filled[-1] > n_filled[best]:
+    # Of twenty clusters, one may be missing.
+    least = n_filled[:n_heads].max() - n_clusters // 20
+    best = int(np.where(n_filled[:n_heads] >= least, scores[:n_heads], -np.inf).argmax())
+    if keeps_kmeans and n_filled[-1] > n_filled[best] + n_clusters // 20:
         return Choice(n_heads, by_name, f"{KMEANS} is kept, as all others leave clusters empty")
-    if keeps_kmeans and n_filled[-1] == n_filled[best]:
+    if keeps_kmeans and n_filled[-1] >= n_filled[best]:
         margin = ERRORS * np.sqrt(max(scores[best] * (1 - scores[best]), 0.0) / len(weights))
         comparison = f"modularity {scores[-1]:.3f}, the best of the others {scores[best]:.3f}"
         if scores[-1] >= scores[best] - margin:

@@ -8,6 +8,7 @@ from it, if that is more reproducible.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +74,7 @@ class Levels:
     is_weak : bool
         Whether no number stands out.
     at_edge : bool
-        Whether it is the smallest or largest number that was allowed, though others beyond are more reproducible.
+        Whether a number beyond those that were allowed is more reproducible.
     """
 
     counts: NDArray[np.intp]
@@ -104,9 +105,18 @@ def find_levels(
     n_in_cloud = min(n_points, ROWS_FOR_AXES)
     cloud = (generator.standard_normal((n_in_cloud, points.shape[1])) * points.std(axis=0)).astype(np.float32)
     near = find_neighbors(cloud, min(N_NEIGHBORS_BEFORE_HALVING, n_in_cloud - 1), metric, seed, n_threads)
+    # Of a few numbers, some may not come up at any resolution.
+    listed = np.empty(0, np.intp)
+    if allowed is not None and len(allowed) <= len(RESOLUTIONS):
+        listed = allowed[allowed <= n_points / TINY_ROWS]
+
+    def grow(graph: Graph) -> Parts:
+        at_resolutions = [grown_parts(graph, float(resolution), seed) for resolution in RESOLUTIONS]
+        return at_resolutions + [partition_graph(graph, int(number), seed=seed) for number in listed]
+
     with ThreadPoolExecutor(n_threads) as pool:
-        real = compare_halves(neighbors, weights, n_splits, generator, seed, pool)
-        by_chance = compare_halves(near, None, n_splits, generator, seed, pool)
+        real = compare_halves(neighbors, weights, n_splits, generator, grow, pool)
+        by_chance = compare_halves(near, None, n_splits, generator, grow, pool)
     full, counts = real.full, real.counts
     excess = np.maximum(real.repeated - by_chance.at(counts), 0.0)
     usable = (counts >= 2) & (counts <= n_points / TINY_ROWS)
@@ -129,8 +139,7 @@ def find_levels(
             nearest = int(allowed[np.abs(allowed - free).argmin()])
             best = int(np.abs(counts - nearest).argmin())
             labels = partition_graph(graph_of(neighbors, weights), min(nearest, n_points), seed=seed)
-        number = int(labels.max()) + 1
-        at_edge = not allowed.min() <= free <= allowed.max() and number in (allowed.min(), allowed.max())
+        at_edge = not allowed.min() <= free <= allowed.max()
     elif not usable.any() or (n_points >= ROWS_FOR_AXES // 4 and excess[usable].max() < STRUCTURELESS):
         labels = np.zeros(n_points, np.int32)
     chosen = int(labels.max()) + 1
@@ -169,7 +178,7 @@ def without_levels(
 
 @dataclass(frozen=True)
 class Halves:
-    """Partitions of a graph at all resolutions, and those of its halves."""
+    """Partitions of a graph at all levels, and those of its halves."""
 
     full: Parts
     halves: list[NDArray[np.intp]]
@@ -177,12 +186,12 @@ class Halves:
 
     @cached_property
     def counts(self) -> NDArray[np.intp]:
-        """The number of parts at each resolution."""
+        """The number of parts at each level."""
         return np.array([int(labels.max()) + 1 for labels in self.full])
 
     @cached_property
     def repeated(self) -> NDArray[np.float64]:
-        """How well halves repeat the partition at each resolution."""
+        """How well halves repeat the partition at each level."""
         return np.asarray(self.agreements().mean(axis=0))
 
     def agreements(self, inside: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -206,17 +215,17 @@ def compare_halves(
     weights: NDArray[np.float32] | None,
     n_splits: int,
     generator: np.random.Generator,
-    seed: int,
+    grow: Callable[[Graph], Parts],
     pool: ThreadPoolExecutor,
 ) -> Halves:
-    """Partition the graph of all points, and those of random halves, at all resolutions."""
+    """Partition the graph of all points, and those of random halves, at all levels."""
     wide = symmetric_graph(neighbors[:, :N_NEIGHBORS_BEFORE_HALVING], weights)
     n_points, halves = len(neighbors), []
     for _ in range(n_splits):
         order = generator.permutation(n_points)
         halves += [np.sort(order[: n_points // 2]), np.sort(order[n_points // 2 :])]
     graphs = [graph_of(neighbors, weights), *(graph_among(wide, half) for half in halves)]
-    full, *of_halves = pool.map(lambda graph: [grown_parts(graph, float(r), seed) for r in RESOLUTIONS], graphs)
+    full, *of_halves = pool.map(grow, graphs)
     return Halves(full, halves, of_halves)
 
 

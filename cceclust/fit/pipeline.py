@@ -82,7 +82,7 @@ class Fit:
     prediction : Prediction
         Of all rows.
     choice : Choice or None
-        Among candidates; None if there was one only.
+        Among candidates; None for one cluster and where labels are given.
     levels : Levels or None
         How the number of clusters was chosen; None if it was given.
     outlier_scores : ndarray of shape (n_samples,) or None
@@ -246,14 +246,18 @@ def cluster(
         keeps_kmeans=keeps_kmeans,
     )
     best = heads[choice.best]
+    if levels is not None:
+        choice = replace(choice, reason=f"random halves of the rows repeat these {n_clusters} clusters best")
+        # Nobody asked for so many that some stay empty.
+        best = best[np.unique(trainer.labels(best))]
     # More rounds would not leave K-means as it is.
     if part is not sample and choice.best < len(starts):
         prior = settings.prior
         if prior is None:
-            prior = shares_of(trainer.labels(best), part.weights, n_clusters)
+            prior = shares_of(trainer.labels(best), part.weights, len(best))
         whole = HeadTrainer(basis.features(sample.points), sample.weights, neighbors, fairness=fairness)
         best = whole.refine(best, prior)
-    return Clustering(best, choice if levels is None else None, levels)
+    return Clustering(best, choice, levels)
 
 
 def classify(

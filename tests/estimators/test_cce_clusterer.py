@@ -57,7 +57,9 @@ def digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 class TestQuality:
     # K-means reaches 0.79 and 0.72.
-    @pytest.mark.parametrize(("name", "least", "on_average"), [("digits", 0.89, 0.93), ("fashion-resnet50", 0.67, 0.705)])
+    @pytest.mark.parametrize(
+        ("name", "least", "on_average"), [("digits", 0.89, 0.93), ("fashion-resnet50", 0.67, 0.705)]
+    )
     def test_sample_data(self, name: str, least: float, on_average: float) -> None:
         with open_features(SAMPLE_DATA / f"{name}.h5") as file:
             X, classes = file.array(), file.labels

@@ -10,7 +10,7 @@ from cceclust.estimators import CCEClassifier, CCEClusterer
 # The same two that scikit-learn's KMeans declares.
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 STARTS = "random starts on weighted rows are not those on repeated rows, and repeated rows are their own neighbours"
-ROUNDING = "weighted and repeated rows give the same head but for the rounding of float32"
+ROUNDING = "a repeated row is its own neighbour, which moves the axes a little"
 
 
 def declared(estimator: Any) -> dict[str, str]:

@@ -61,7 +61,7 @@ def test_kmeans_is_kept_if_no_head_is_clearly_better() -> None:
     nearly[0] = 1
     kept = choice_among([TRUTH, nearly], keeps_kmeans=True)
     assert kept.best == 1
-    assert "no head is clearly better" in kept.reason
+    assert "no other clustering is clearly better" in kept.reason
     assert choice_among([TRUTH, with_errors(0.3)], keeps_kmeans=True).best == 0
 
 

@@ -55,15 +55,11 @@ class TestFindStarts:
         found = starts_of(points, 2)
         assert adjusted_rand_score(truth, found[COMPONENTS]) == 1 > adjusted_rand_score(truth, found[KMEANS])
 
-    def test_with_many_points_times_clusters_there_are_fewer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_clusters_have_no_trained_starts(self, monkeypatch: pytest.MonkeyPatch) -> None:
         points, _ = groups(5, 40)
-        monkeypatch.setattr(starts, "MOST_TRAINED_CLUSTERS", 0)
-        usual = starts_of(points, 5)
-        monkeypatch.setattr(starts, "POINTS_TIMES_CLUSTERS", 1)
-        few = [name for name in starts_of(points, 5) if name != COMPONENTS]
-        assert len(few) == starts.LEAST_STARTS + 1 < len(usual)
-        # One of each graph is among them.
-        assert {name.split(",")[0] for name in few} >= {"graph of 15 neighbours", "graph of 5 neighbours"}
+        monkeypatch.setattr(starts, "MANY_CLUSTERS", 5)
+        assert not any(name.startswith("trained") for name in starts_of(points, 5))
+        assert any(name.startswith("trained") for name in starts_of(points, 4))
 
     def test_threads_change_nothing(self) -> None:
         points, _ = groups(5, 30, 1.0)
