@@ -139,6 +139,9 @@ def make_trainer(
     if head_learning_rate is not None:
         head = {id(parameter) for parameter in network.head.parameters()}
         body = [parameter for parameter in network.parameters() if id(parameter) not in head]
-        groups = [{"params": body}, {"params": network.head.parameters(), "lr": head_learning_rate}]
+        groups: list[dict[str, Any]] = [
+            {"params": body},
+            {"params": network.head.parameters(), "lr": head_learning_rate},
+        ]
         trainer.optimizer = torch.optim.Adam(groups, lr=options.learning_rate, weight_decay=weight_decay)
     return trainer

@@ -31,7 +31,7 @@ SETTLING_BATCHES = 40
 
 @dataclass(frozen=True)
 class EpochMetrics:
-    """Metrics of an epoch. All except the speed are the same in every run with the same seed on the same machine.
+    """Metrics of an epoch; all except the speed are the same in every run with the same seed on the same machine.
 
     `loss` and its `parts` are means over the batches. `cluster_entropy`, which is 1 for clusters of equal size and 0
     for a single one, and the `accuracy` against true labels, if any, come from the predictions made in training.

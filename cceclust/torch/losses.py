@@ -21,19 +21,7 @@ NEWTON_STEPS = 8
 
 
 def collision_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return H₂(y, σ) = −ln Σ_k y_k σ_k (equation 9) for σ = softmax(logits), in log space.
-
-    Parameters
-    ----------
-    logits : tensor (..., n_clusters)
-        Half precision is computed in float32.
-    targets : tensor (..., n_clusters) of distributions, or (...) of class indices
-        y.
-
-    Returns
-    -------
-    tensor (...)
-    """
+    """Return H₂(y, σ) = −ln Σ_k y_k σ_k (equation 9), in log space; y are distributions, or indices of classes."""
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
     log_sigma = logits.log_softmax(dim=-1)

@@ -92,14 +92,7 @@ class SelfLabeling(Objective):
 
 
 class CCE(SelfLabeling):
-    """Mean of H₂(y, σ) + λ KL(u ‖ ȳ) + w · mean of H₂(y, σ_view), with y by EM and uniform u; λ = 100 as in the paper.
-
-    Examples
-    --------
-    >>> import torch
-    >>> logits = torch.randn(8, 3, requires_grad=True)
-    >>> CCE()(logits, logits)["loss"].backward()
-    """
+    """Mean of H₂(y, σ) + λ KL(u ‖ ȳ) + w · mean of H₂(y, σ_view), with y by EM and uniform u; λ = 100 as in the paper."""
 
     max_iter = 20
 

@@ -96,15 +96,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
 
 
 def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
-    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance.
-
-    Examples
-    --------
-    >>> from cceclust.io.images import open_images
-    >>> from cceclust.torch.pixels import load_pixels
-    >>> load_pixels(open_images("sample_data/digits"), 28, 1).pixels.shape
-    torch.Size([40, 1, 28, 28])
-    """
+    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance."""
     pixels = np.empty((len(images), n_channels, size, size), np.uint8)
     kept: list[int] = []
     skipped = []
