@@ -51,12 +51,11 @@ def print_description(description: FileDescription) -> None:
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, value in description.facts.items():
-        if value is not None:
-            table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
-    table.add_section()
-    for name, value in description.provenance.items():
-        table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
+    for entries in (description.facts, description.provenance):
+        for name, value in entries.items():
+            if value is not None:
+                table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
+        table.add_section()
     results().print(table)
 
 

@@ -91,4 +91,4 @@ def predict(
                 on_progress=show_phases(bar),
                 **shared,
             )
-    show(clusters, written, out=out, as_json=as_json, quiet=quiet)
+    show(clusters, written, as_json=as_json, quiet=quiet, to_stderr=out == Path("-"))

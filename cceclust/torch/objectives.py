@@ -92,7 +92,7 @@ class SelfLabeling(Objective):
 
 
 class CCE(SelfLabeling):
-    """Mean of H₂(y, σ) + λ KL(u ‖ ȳ) + w · mean of H₂(y, σ_view), with y by EM and uniform u; λ = 100 as in the paper."""
+    """Mean of H₂(y, σ) + λ KL(u ‖ ȳ) + w · mean of H₂(y, σ_view), with y by EM, uniform u, and the paper's λ = 100."""
 
     max_iter = 20
 

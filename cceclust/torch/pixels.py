@@ -96,7 +96,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
 
 
 def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
-    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance."""
+    """Read all images into memory: the largest square in the middle of each, scaled, in colour or as luminance."""
     pixels = np.empty((len(images), n_channels, size, size), np.uint8)
     kept: list[int] = []
     skipped = []
