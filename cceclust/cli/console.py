@@ -7,9 +7,11 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from cceclust.errors import RankError
 from cceclust.progress import showing_progress
@@ -82,6 +84,12 @@ def print_warning(message: str) -> None:
     print_error(message, "Warning: ", "yellow")
 
 
+def warn_of_skipped(skipped: Sequence[str], n_images: int) -> None:
+    """Say how many images could not be read, if any, and why the first could not."""
+    if skipped:
+        print_warning(f"{len(skipped):,} of {n_images:,} images could not be read and are left out: {skipped[0]}")
+
+
 @contextmanager
 def show_warnings_as_lines() -> Iterator[None]:
     """Turn Python warnings into lines a user can read."""
@@ -95,14 +103,9 @@ def print_json(data: Any) -> None:
     from cceclust.io.provenance import as_plain_value
     from cceclust.text import UNPRINTABLE
 
-    if sys.stdout is None:
-        # stdout was closed by the program that started the command.
-        return
     text = json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False)
     # Programs parse the original text back; a terminal only ever sees the escape.
-    sys.stdout.write(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
-    # A full disk should be noticed here, not while the interpreter shuts down.
-    sys.stdout.flush()
+    typer.echo(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def task_progress(*, quiet: bool = False, unit: str = "") -> AbstractContextManager[Progress]:

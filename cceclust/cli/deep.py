@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cceclust.cli.console import advising, counting, print_warning, task_progress
+from cceclust.cli.console import advising, counting, task_progress, warn_of_skipped
 from cceclust.cli.options import (
     DeviceOption,
     ForceOption,
@@ -172,7 +172,5 @@ def deep(
             )
     if not is_first:
         return
-    skipped = clusters.diagnostics["skipped"]
-    if skipped:
-        print_warning(f"{len(skipped):,} of {len(collection):,} images could not be read; the first: {skipped[0]}")
+    warn_of_skipped(clusters.diagnostics["skipped"], len(collection))
     show(clusters, files, as_json=as_json, quiet=quiet)

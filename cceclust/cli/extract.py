@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cceclust.cli.console import advising, counting, print_json, print_warning, results, task_progress
+from cceclust.cli.console import advising, counting, print_json, results, task_progress, warn_of_skipped
 from cceclust.cli.options import (
     DeviceOption,
     ForceOption,
@@ -31,7 +31,6 @@ EPILOG = examples(
     "extract photos.zip --out photos.h5 --weights IMAGENET1K_V2",
     "fit photos.h5 --k 12",
 )
-SKIPPED_SHOWN = 10
 
 
 def extract(
@@ -55,9 +54,7 @@ def extract(
     batch_size: Annotated[
         int | None,
         network_option(
-            parser=whole_number(),
-            metavar="N",
-            help="Images at a time. [dim]\\[default: chosen for the device][/]",
+            parser=whole_number(), metavar="N", help="Images at a time. [dim]\\[default: chosen for the device][/]"
         ),
     ] = None,
     device: DeviceOption = "auto",
@@ -106,22 +103,11 @@ def extract(
             )
     if not is_first:
         return
-    warn_of_skipped(extraction)
+    warn_of_skipped(extraction.skipped, extraction.n_images)
     if as_json:
         print_json(extraction)
     elif not quiet:
         print_extraction(extraction)
-
-
-def warn_of_skipped(extraction: Extraction) -> None:
-    """List the images that have no row in the file."""
-    n_skipped = len(extraction.skipped)
-    if n_skipped:
-        print_warning(f"{n_skipped:,} of {extraction.n_images:,} images could not be read and have no row:")
-    for reason in extraction.skipped[:SKIPPED_SHOWN]:
-        print_warning(reason)
-    if n_skipped > SKIPPED_SHOWN:
-        print_warning(f"… all of them are in the dataset 'skipped' of {extraction.target}")
 
 
 def print_extraction(extraction: Extraction) -> None:

@@ -131,8 +131,7 @@ def fit(
     """Group the rows of a matrix of features into clusters.
 
     It needs neither labels nor the number of clusters. It writes the clusters
-    and a model, which assigns new rows to them, beside the features, or beside
-    the file that --out names.
+    and a model, which assigns new rows to them, beside the features or --out.
 
     True labels inside the file are only compared with. Labels that are given
     with --labels are learned from, and the clusters take their names.

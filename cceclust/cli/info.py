@@ -42,21 +42,16 @@ def info(
 
 
 def print_description(description: FileDescription) -> None:
-    """Print a table of facts."""
+    """Print the facts and the provenance, each on a line."""
     from rich.filesize import decimal
-    from rich.table import Table
-    from rich.text import Text
 
-    title = Text(f"{description.path}  ({description.kind}, {decimal(description.bytes)})")
-    table = Table(title=title, title_justify="left", show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for entries in (description.facts, description.provenance):
-        for name, value in entries.items():
-            if value is not None:
-                table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
-        table.add_section()
-    results().print(table)
+    console = results()
+    title = f"{description.path}  ({description.kind}, {decimal(description.bytes)})"
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    known = {name: value for name, value in description.facts.items() if value is not None}
+    width = max(map(len, [*known, *description.provenance]))
+    for name, value in [*known.items(), *description.provenance.items()]:
+        console.print(f"{name.replace('_', ' '):<{width}}  {as_text(value)}", markup=False, soft_wrap=True)
 
 
 def as_text(value: Any) -> str:

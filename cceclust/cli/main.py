@@ -19,7 +19,7 @@ from cceclust.version import __version__
 
 FAILURE = 1
 MISUSE = 2
-# As shells do it: 128 plus the number of the signal.
+# Nobody reads the output any more.
 PIPE_CLOSED = 141
 SIGNALS = ("SIGTERM", "SIGHUP")
 ENDINGS = {INTERRUPTED: "interrupted", 129: "terminal closed", 143: "terminated"}
@@ -66,11 +66,7 @@ for panel, commands in PANELS.items():
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    0, 1 (failure), 2 (misuse), or 128 plus a signal: 129 (terminal closed), 130 (Ctrl-C), 141 (nobody reads the output
-    any more), 143 (terminated).
-    """
+    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse), or 128 plus the number of a signal."""
     try:
         with show_warnings_as_lines():
             return ended(app(arguments, prog_name="cceclust", standalone_mode=False) or 0)
@@ -112,8 +108,7 @@ def main() -> None:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
             signal.signal(getattr(signal, name), stop)
     if sys.argv[1:2] not in (["deep"], ["extract"]):
-        # These commands have threads of their own, and further ones of NumPy's products would only spend CPU time on
-        # waiting. It is read when NumPy is loaded.
+        # Further threads of NumPy's products would only spend CPU time on waiting. It is read when NumPy is loaded.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = run()

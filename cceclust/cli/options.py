@@ -151,10 +151,7 @@ def check_name(features: list[Path], out: Path | None) -> None:
 
 
 def refuse_missing_images(images: Path) -> None:
-    """Say that there are none before torch is loaded.
-
-    Of several processes that torchrun started only one should say so, which they find out later, together.
-    """
+    """Say that there are none before torch is loaded; processes of torchrun find out later which of them says so."""
     from cceclust.io.reading import refuse_what_is_not_there
 
     if "TORCHELASTIC_RUN_ID" not in os.environ:
