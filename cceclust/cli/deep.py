@@ -36,7 +36,6 @@ EPILOG = examples(
     "deep photos/ --k 12 --out run --epochs 100 --resume",
     "predict run new-photos/",
 )
-# In the order of the paper's tables.
 Objective = Literal["cce", "imsat", "iic", "sela", "miadm"]
 Network = Literal[
     "auto", "vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", "vgg4-32-small", "vgg4-96-small", "resnet18"

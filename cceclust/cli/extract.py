@@ -26,11 +26,7 @@ from cceclust.cli.options import (
 if TYPE_CHECKING:
     from cceclust.torch.extraction import Extraction
 
-EPILOG = examples(
-    "extract photos/ --out photos.h5",
-    "extract photos.zip --out photos.h5 --weights IMAGENET1K_V2",
-    "fit photos.h5 --k 12",
-)
+EPILOG = examples("extract photos/ --out photos.h5", "fit photos.h5 --k 12")
 
 
 def extract(

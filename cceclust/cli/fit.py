@@ -136,13 +136,12 @@ def fit(
     True labels inside the file are only compared with. Labels that are given
     with --labels are learned from, and the clusters take their names.
     """
-    check_output(features, out, as_json=as_json)
+    check_output(out, as_json=as_json)
     has_labels = labels is not None or soft_labels is not None
     refuse_what_does_not_go_together(k, method, prior, scale, has_labels=has_labels)
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give --labels or --soft-labels, not both", param_hint="--soft-labels")
     check_name(features, out)
-    # Checked above is what needs nothing that takes long to load.
     from cceclust.clustering import fit_file
 
     settings = {"prior": prior, "scale": scale, "max_rows": max_rows}

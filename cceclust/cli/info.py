@@ -26,10 +26,7 @@ def info(
     keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a file holds: shape, type, labels, provenance, and problems.
-
-    It reads features, clusters, models and the folders of runs.
-    """
+    """Show what a file holds: shape, type, labels, provenance, and problems."""
     from cceclust.io.description import describe
 
     description = describe(

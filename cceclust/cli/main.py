@@ -83,11 +83,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return ended(stop.code if isinstance(stop.code, int) else FAILURE, getattr(stop, "advice", ""))
     except BrokenPipeError:
         return PIPE_CLOSED
-    except (CceclustError, OSError) as error:
-        print_error(str(error))
-    except MemoryError as error:
-        print_error(f"not enough memory: {error}")
-    return FAILURE
+    except (CceclustError, OSError, MemoryError) as error:
+        print_error(f"not enough memory: {error}" if isinstance(error, MemoryError) else str(error))
+        return FAILURE
 
 
 def ended(code: int, advice: str = "") -> int:

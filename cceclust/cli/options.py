@@ -132,12 +132,10 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["[bold]Examples[/]", *(f"[cyan]$ cceclust {command}[/]" for command in commands)])
 
 
-def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> None:
-    """Refuse output that has no place to go."""
+def check_output(out: Path | None, *, as_json: bool) -> None:
+    """Refuse two results on stdout."""
     if out == Path("-") and as_json:
         raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
-    if Path("-") in features and out is None:
-        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
 
 
 def check_name(features: list[Path], out: Path | None) -> None:
@@ -146,8 +144,8 @@ def check_name(features: list[Path], out: Path | None) -> None:
     from cceclust.io.shards import named_after
 
     existing_files(features)
-    if out is None and named_after(features) is None:
-        raise typer.BadParameter("several files need a name for the results; give a file", param_hint="--out")
+    if out is None and (Path("-") in features or named_after(features) is None):
+        raise typer.BadParameter("such features need a name for the clusters: a file, or -", param_hint="--out")
 
 
 def refuse_missing_images(images: Path) -> None:

@@ -63,7 +63,7 @@ def predict(
     from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import run_of
 
-    check_output(features, out, as_json=as_json)
+    check_output(out, as_json=as_json)
     shared: dict[str, Any] = {"out": out, "force": force, "dataset": dataset, "labels_dataset": labels_dataset}
     run = run_of(model)
     if run is not None or model.is_dir():

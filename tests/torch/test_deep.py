@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from cceclust.errors import InputError
 from cceclust.scoring import clustering_accuracy
 from cceclust.torch import DeepTrainer
-from cceclust.torch.deep import parameter_groups
 from cceclust.torch.objectives import OBJECTIVES, make_objective
 
 N_CLUSTERS = 3
@@ -86,8 +85,6 @@ class TestTraining:
         clusterer = DeepTrainer(OwnNetwork(), jitter, make_objective("sela", augmentation_weight=0.5), device="cpu")
         clusterer.fit(pixels, 1)
         assert clusterer.predict_proba(pixels).shape == (40, N_CLUSTERS)
-        with pytest.raises(InputError, match="fairness belong into the objective"):
-            DeepTrainer(OwnNetwork(), jitter, make_objective("cce"), fairness=1.0)
 
     def test_the_callers_random_numbers_are_left_alone(self) -> None:
         clusterer = trainer()
@@ -207,12 +204,3 @@ class TestRefusals:
     def test_settings_out_of_range(self, wrong: dict[str, float]) -> None:
         with pytest.raises(InputError, match=next(iter(wrong))):
             trainer(**wrong)
-
-
-def test_the_head_has_a_learning_rate_of_its_own() -> None:
-    network = OwnNetwork()
-    body, head = parameter_groups(network, 1e-5, 0.05)
-    assert [id(parameter) for parameter in head["params"]] == [id(p) for p in network.head.parameters()]
-    assert head["lr"] == 0.05
-    assert body["lr"] == 1e-5
-    assert len(body["params"]) + len(head["params"]) == len(list(network.parameters()))

@@ -320,8 +320,8 @@ class TestOptions:
             ({"size": 0}, "size=0"),
             ({"batch_size": 0}, "batch_size=0"),
             ({"dtype": "int8"}, "dtype='int8'"),
-            ({"device": "tpu9000"}, "device='tpu9000'"),
-            ({"device": "cuda:77"}, "device='cuda:77' is not there"),
+            ({"device": "tpu9000"}, "there is no device 'tpu9000'"),
+            ({"device": "cuda:77"}, "the device cuda:77 is not there"),
             ({"target": Path("features.csv")}, r"name a file that ends in \.h5"),
         ],
     )
