@@ -46,7 +46,7 @@ def print_description(description: FileDescription) -> None:
     title = f"{description.path}  ({description.kind}, {decimal(description.bytes)})"
     console.print(title, style="bold", markup=False, soft_wrap=True)
     known = {name: value for name, value in description.facts.items() if value is not None}
-    width = max(map(len, [*known, *description.provenance]))
+    width = max(map(len, [*known, *description.provenance]), default=0)
     for name, value in [*known.items(), *description.provenance.items()]:
         console.print(f"{name.replace('_', ' '):<{width}}  {as_text(value)}", markup=False, soft_wrap=True)
 

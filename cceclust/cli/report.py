@@ -36,12 +36,14 @@ def report(
     rows, typical and doubtful rows or images, and how the clusters compare
     with true labels if there are any.
     """
+    from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import clusters_of
 
     if output is None:
         output = file.with_name(f"{file.stem.removesuffix('.clusters')}.report.html")
     if output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} is no page; expected a name that ends in .html", param_hint="--out")
+    refuse_what_is_not_there(file)
     clusters = clusters_of(file)
     from cceclust.report import write_report
 

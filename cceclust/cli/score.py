@@ -45,6 +45,9 @@ def score(
     """
     if labels_dataset is not None and labels is None:
         raise typer.BadParameter("names labels inside a file; give it with --labels", param_hint="--labels-dataset")
+    from cceclust.io.reading import refuse_what_is_not_there
+
+    refuse_what_is_not_there(file)
     from cceclust.clustering import score_file
 
     scores = score_file(file, labels=labels, labels_dataset=labels_dataset, features=features)

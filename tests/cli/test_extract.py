@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from cceclust.cli.console import Stopped
 from cceclust.cli.main import run
 from cceclust.io import open_features
 from cceclust.torch import resnet18
@@ -89,14 +90,14 @@ def test_changed_inputs_are_refused_with_a_hint(
         assert features.n_samples == 12
 
 
-@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"], ["--split", "x"]])
+@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"]])
 def test_misuse_is_told_from_failure(options: list[str], wrong: list[str]) -> None:
     assert run(["extract", str(DIGITS), *options, *wrong]) == 2
     assert run(["extract", "nowhere", *options]) == 1
 
 
 @pytest.mark.parametrize(
-    ("stop", "code", "told"), [(KeyboardInterrupt, 130, "interrupted"), (SystemExit(143), 143, "terminated")]
+    ("stop", "code", "told"), [(KeyboardInterrupt, 130, "interrupted"), (Stopped(143), 143, "terminated")]
 )
 def test_stopped_it_says_how_to_continue(
     stop: BaseException,
@@ -131,20 +132,3 @@ def test_killed_it_continues_from_the_shell(options: list[str], tmp_path: Path) 
     killed = (tmp_path / "features.h5").read_bytes()
     assert run([*arguments, "--restart", "--quiet"]) == 0
     assert (tmp_path / "features.h5").read_bytes() == killed
-
-
-def test_from_images_to_a_score(options: list[str], tmp_path: Path) -> None:
-    features, clusters = tmp_path / "features.h5", tmp_path / "features.clusters.h5"
-    for arguments in (
-        ["extract", str(DIGITS), *options],
-        ["fit", str(features), "--k", "10", "--seed", "0", "-o", str(clusters)],
-        ["score", str(clusters), "--json"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "cceclust", *arguments], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    scores = json.loads(done.stdout)
-    assert scores["with_labels"]["n_samples"] == 40
-    # Chance is about 0.3 for ten clusters of forty images.
-    assert scores["with_labels"]["accuracy"] > 0.4

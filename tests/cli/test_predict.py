@@ -141,7 +141,7 @@ def test_clusters_go_into_an_anndata_file_when_asked(tmp_path: Path, capsys: pyt
     [
         (["run", "images", "--id", "name"], "is for features; a run predicts images"),
         (["run", "images", "more"], "a run reads one collection of images at a time"),
-        (["m.safetensors", "-"], "features from stdin need a name for the clusters"),
+        (["m.safetensors", "-"], "such features need a name for the clusters"),
         (["m.safetensors", "x.npy", "-o", "-", "--json"], "the clusters go to stdout"),
     ],
 )

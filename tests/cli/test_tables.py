@@ -96,7 +96,7 @@ def test_from_stdin_to_a_file(table: Path, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-"], "features from stdin need a name for the clusters"),
+        (["-"], "such features need a name for the clusters"),
         (["x.csv", "--out", "-", "--json"], "the clusters go to stdout"),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_pattern_without_a_folder_needs_a_name(
 ) -> None:
     monkeypatch.chdir(table.parent)
     assert run(["fit", "*.csv", *ROLES, *THREE]) == 2
-    assert "--out: several files need a name for the results" in capsys.readouterr().err
+    assert "--out: such features need a name for the clusters" in capsys.readouterr().err
 
 
 def test_labels_in_a_column_of_the_table(table: Path, frame: pd.DataFrame) -> None:

@@ -183,7 +183,7 @@ class TestBatches:
 
 class TestRefusals:
     def test_networks_that_return_no_logits(self) -> None:
-        clusterer = DeepTrainer(nn.Flatten(0), jitter, device="cpu")
+        clusterer = DeepTrainer(nn.Sequential(nn.Linear(6, 6), nn.Flatten(0)), jitter, device="cpu")
         with pytest.raises(InputError, match=r"returns \(360,\) for 60 images; expected \(60, n_clusters\)"):
             clusterer.fit(blobs(30)[0], 1)
 
