@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,11 +47,6 @@ def test_json_is_what_the_library_returns(options: list[str], capsys: pytest.Cap
     assert run(["extract", str(DIGITS), *options, "--limit", "7", "--dtype", "float16", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["n_rows"], result["n_features"], result["dtype"], result["skipped"]) == (7, 512, "float16", [])
-
-
-def test_quiet_prints_nothing(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["extract", str(DIGITS), *options, "--quiet"]) == 0
-    assert capsys.readouterr() == ("", "")
 
 
 def test_skipped_images_are_counted_and_listed(
@@ -114,21 +105,3 @@ def test_stopped_it_says_how_to_continue(
     assert run(["extract", str(DIGITS), *options]) == code
     expected = f"Error: {told}; no file was left half-written, and the same command continues where it stopped\n"
     assert capsys.readouterr().err == expected
-
-
-def test_killed_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
-    arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
-    command = [sys.executable, "-m", "cceclust", *arguments]
-    journal = tmp_path / "features.h5.part" / "journal.jsonl"
-    process = subprocess.Popen(command)
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "features.h5").exists()
-    second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "continued from image" in second.stdout
-    killed = (tmp_path / "features.h5").read_bytes()
-    assert run([*arguments, "--restart", "--quiet"]) == 0
-    assert (tmp_path / "features.h5").read_bytes() == killed

@@ -87,12 +87,6 @@ def test_from_stdin_to_stdout(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_from_stdin_to_a_file(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(table.read_bytes())))
-    assert run(["fit", "-", *ROLES, *THREE, "--out", str(tmp_path / "c.csv")]) == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["c.csv", "c.model.safetensors", "x.csv"]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -123,15 +117,6 @@ def test_shards_are_one_matrix(frame: pd.DataFrame, tmp_path: Path, monkeypatch:
         assert [name for part in parts for name in part.names] == frame["sample"].tolist()
     assert results[0][1].provenance["features"] == "1.parquet"
     assert (tmp_path / "shards.model.safetensors").is_file()
-
-
-def test_a_shard_is_never_overwritten(frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(2):
-        frame[list("abcd")].to_csv(tmp_path / f"{number}.csv", index=False)
-    before = (tmp_path / "1.csv").read_bytes()
-    assert run(["fit", str(tmp_path / "*.csv"), *THREE, "--out", str(tmp_path / "1.csv"), "--force"]) == 1
-    assert "one of the files to read" in capsys.readouterr().err
-    assert (tmp_path / "1.csv").read_bytes() == before
 
 
 def test_a_pattern_without_a_folder_needs_a_name(

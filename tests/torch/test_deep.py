@@ -72,14 +72,6 @@ class TestTraining:
         assert metrics.accuracy > 0.8
         assert metrics.images_per_second > 0
 
-    def test_labels_change_nothing_but_the_scores(self) -> None:
-        images, labels = blobs()
-        with_labels, without = trainer(), trainer()
-        with_labels.fit(images, 2, labels=labels)
-        without.fit(images, 2)
-        assert without.history[-1].accuracy is None
-        assert with_labels.history[-1].loss == without.history[-1].loss
-
     def test_own_objective_and_bytes_work(self) -> None:
         pixels = torch.randint(0, 256, (40, 6), dtype=torch.uint8)
         clusterer = DeepTrainer(OwnNetwork(), jitter, make_objective("sela", augmentation_weight=0.5), device="cpu")
@@ -115,11 +107,6 @@ class TestTraining:
             as_in_training = clusterer.network(images).softmax(dim=1).numpy()
         # One batch of all images has the statistics themselves, but for the variance's n − 1.
         np.testing.assert_allclose(predicted, as_in_training, atol=0.01)
-
-    def test_steps_are_counted_over_all_epochs(self) -> None:
-        steps: list[tuple[int, int]] = []
-        trainer().fit(blobs()[0], 2, on_step=lambda done, total: steps.append((done, total)))
-        assert steps == [(done, 6) for done in range(7)]
 
 
 class TestGivenLabels:
@@ -195,10 +182,6 @@ class TestRefusals:
     def test_a_loss_that_is_no_number_stops_the_run(self) -> None:
         with pytest.raises(InputError, match="the loss became nan in epoch 1; lower the learning rate"):
             trainer().fit(torch.full((30, 6), math.nan), 1)
-
-    def test_no_images_at_all(self) -> None:
-        with pytest.raises(InputError, match="no images to train on"):
-            trainer().fit(torch.empty(0, 6), 1)
 
     @pytest.mark.parametrize("wrong", [{"learning_rate": 0.0}, {"batch_size": 0}, {"weight_decay": -1.0}])
     def test_settings_out_of_range(self, wrong: dict[str, float]) -> None:

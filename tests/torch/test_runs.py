@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -180,26 +179,6 @@ def kill_at(operation: int, patch: pytest.MonkeyPatch) -> None:
 
 
 class TestContinuing:
-    @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are a thing of Unix")
-    def test_a_full_disk_is_one_error_and_the_run_goes_on(self, images_file: Path, tmp_path: Path) -> None:
-        import resource
-
-        run(images_file, tmp_path / "whole")
-        checkpoint_bytes = (tmp_path / "whole" / "checkpoint.pt").stat().st_size
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        for limit in (0, 1_500, checkpoint_bytes // 2, checkpoint_bytes - 1):
-            folder = tmp_path / f"full-{limit}"
-            folder.mkdir()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-            try:
-                with pytest.raises(FileError, match=r"cannot write .*: File too large"):
-                    run(images_file, folder)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            assert not list(folder.glob(".*"))
-            run(images_file, folder, resume=True)
-            assert outcome(folder) == outcome(tmp_path / "whole")
-
     def test_stopped_at_any_file_operation_it_ends_the_same(
         self, images_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
