@@ -77,8 +77,8 @@ def predict(
 
         clusters, written = predict_images_file(run or model, features[0], **shared)
     else:
-        read_model(model)
         check_name(features, out)
+        read_model(model)
         from cceclust.clustering import predict_file
 
         with task_progress(quiet=quiet or as_json) as bar:
