@@ -32,9 +32,7 @@ EPILOG = examples("extract photos/ --out photos.h5", "fit photos.h5 --k 12")
 def extract(
     images: ImagesArgument,
     output: Annotated[Path, output_option("--out", "-o", metavar="FILE", help="The feature file (.h5) to write.")],
-    backbone: Annotated[
-        Literal["resnet18", "resnet50"], network_option(help="Network that computes the features.")
-    ] = "resnet50",
+    backbone: Annotated[Literal["resnet18", "resnet50"], network_option(help="The network to use.")] = "resnet50",
     weights: Annotated[
         str | None,
         network_option(
