@@ -155,21 +155,7 @@ def diagnostics_of(fit: Fit) -> dict[str, Any]:
 
 
 def predict_features(model: Model, features: FeatureFile, *, on_progress: OnProgress = silent) -> Clusters:
-    """Assign the rows of a feature file to the clusters of a model.
-
-    Parameters
-    ----------
-    model : Model
-        From :func:`fit_features` or :func:`cceclust.io.read_model`.
-    features : FeatureFile
-        Features from the same source as those the model was fitted to.
-    on_progress : callable, optional
-        Called with a :class:`cceclust.fit.progress.Progress` from time to time.
-
-    Returns
-    -------
-    Clusters
-    """
+    """Assign the rows of a feature file to the clusters of a model from features of the same source."""
     refuse_other_features(model, features)
     return as_clusters(predict_source(model.head, features, on_progress=on_progress), model, features)
 
@@ -253,8 +239,11 @@ def fit_file(
             read = read_partial_labels if soft_labels is None else read_soft_labels
             inside = files[0] if len(files) == 1 and files[0] != STDIN else None
             given = read(source, features.n_samples, paths=features.paths, names=features.names, features=inside)
-        if isinstance(n_clusters, int) and n_clusters > features.n_samples:
-            raise InputError(f"{n_clusters:,} clusters were asked for, but there are only {features.n_samples:,} rows")
+        n_rows = min(features.n_samples, settings.get("max_rows") or features.n_samples)
+        if isinstance(n_clusters, int) and n_clusters > n_rows:
+            raise InputError(
+                f"{n_clusters:,} clusters were asked for, but there are only {n_rows:,} rows to learn from"
+            )
         # Last of all checks: that a file exists is soon said away with force.
         check_targets(written, inputs=[*files, *([] if source is None else [source])], force=force)
         clusters, head = fit_features(features, n_clusters, labels=given, **settings)
@@ -280,30 +269,11 @@ def predict_file(
     on_progress: OnProgress = silent,
     **reading: Any,
 ) -> tuple[Clusters, list[Path]]:
-    """Assign features to the clusters of a model file and write the clusters beside them.
+    """Assign features to the clusters of a model file and write the clusters; return them and the files written.
 
-    Parameters
-    ----------
-    model : str or Path
-        The model.
-    path : str, Path or sequence of them
-        The features, as in :func:`cceclust.io.open_features`.
-    out : Path, optional
-        Where to write; by default ``*.predicted.h5`` beside the features. With ``-`` clusters go to standard output.
-    write_obs : bool
-        Also write the clusters into the features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
-    force : bool
-        Overwrite a file that exists.
-    on_progress : callable, optional
-        As in :func:`predict_features`.
-    **reading
-        How to read the features, passed on to :func:`cceclust.io.open_features`.
-
-    Returns
-    -------
-    clusters : Clusters
-    written : list of Path
-        The files that were written.
+    The features and `reading` are as in :func:`cceclust.io.open_features`. By default, clusters go to
+    ``*.predicted.h5`` beside the features; ``-`` stands for standard output. `write_obs` also writes them into the
+    features' ``.h5ad`` file, as ``obs/cce`` and ``obs/cce_confidence``.
     """
     files = existing_files(path)
     out = out or with_ending(base_of(path), ".predicted.h5")
@@ -376,17 +346,7 @@ def provenance(features: FeatureFile) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class FileScores:
-    """The figures for one file of clusters.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    with_labels : Scores or None
-        Scores against true labels, if there are any.
-    without_labels : LabelFreeScores
-        Scores that need no true labels.
-    """
+    """The figures for one file of clusters: against true labels, if there are any, and without."""
 
     path: str
     with_labels: Scores | None
@@ -425,8 +385,6 @@ def score_file(
     Traceback (most recent call last):
     cceclust.errors.FileContentError: sample_data/digits.h5 holds features, not clusters; ...
     """
-    if labels_dataset is not None and labels is None:
-        raise InputError(f"labels_dataset={labels_dataset!r} names labels inside a file; give the file as labels")
     path = clusters_of(path)
     clusters = read_any_clusters(path)
     if labels is not None:

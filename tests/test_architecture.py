@@ -25,7 +25,7 @@ LAYERS = (
     {"fit"},
     {"pseudo_labels", "scoring"},
     {"labels", "objective", "validation"},
-    {"compiled", "errors", "progress", "text", "version", "workers"},
+    {"compiled", "errors", "progress", "text", "version"},
 )
 LEVELS = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 # Most lines of each room; growth beyond them wants a reason, and less elsewhere.

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from cceclust import CCEClassifier, CCEClusterer
 from cceclust.clustering import fit_features, fit_file, predict_features, predict_file, score_file
 from cceclust.errors import FileError, InputError, TargetExistsError
-from cceclust.io import open_features, read_clusters, read_model, write_features
+from cceclust.io import open_features, read_clusters, write_features
 from cceclust.io.partial_labels import PartialLabels
 from cceclust.scoring import clustering_accuracy
 
@@ -94,28 +94,6 @@ def test_labels_and_paths_are_copied_but_never_used(small_features: Path, tmp_pa
     assert with_labels.provenance["backbone"] == "none"
 
 
-@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i2"])
-def test_any_format_and_type_of_number(ending: str, dtype: str, small_features: Path, tmp_path: Path) -> None:
-    with open_features(small_features) as features:
-        matrix, labels = (10 * features.array()).astype(dtype), features.labels
-    path = tmp_path / f"x.{ending}"
-    if ending == "npy":
-        np.save(path, matrix)
-    elif ending == "npz":
-        np.savez(path, features=matrix)
-    elif dtype == ">f4":
-        pytest.skip("safetensors are always little-endian")
-    else:
-        from safetensors.numpy import save_file
-
-        save_file({"features": matrix}, path)
-    with open_features(path) as features:
-        clusters, model = fit_features(features, 3, **FAST)
-    assert clustering_accuracy(labels, clusters.labels) > 0.95
-    assert model.coef.dtype == (np.float64 if dtype == "f8" else np.float32)
-
-
 def test_sparse_rows_are_clustered_as_they_are(tmp_path: Path) -> None:
     classes = np.arange(300) % 3
     X = sparse.csr_array(np.maximum(np.random.default_rng(0).normal(size=(300, 9)) + 8 * np.eye(3, 9)[classes] - 2, 0))
@@ -157,16 +135,6 @@ def test_new_rows_that_are_not_finite_are_named(small_features: Path, tmp_path: 
 
 
 class TestFiles:
-    def test_everything_is_written_beside_the_features(self, small_features: Path) -> None:
-        clusters, written = fit_file(small_features, 3, report=True, **FAST)
-        assert [path.name for path in written] == ["small.clusters.h5", "small.model.safetensors", "small.report.html"]
-        assert all(path.parent == small_features.parent for path in written)
-        np.testing.assert_array_equal(read_clusters(written[0]).labels, clusters.labels)
-        assert read_model(written[1]).coef.shape == (3, 6)
-        assert sorted(path.name for path in small_features.parent.iterdir()) == [
-            "small.clusters.h5", "small.h5", "small.model.safetensors", "small.report.html",
-        ]  # fmt: skip
-
     def test_predicting_a_file_repeats_the_fit(self, small_features: Path, tmp_path: Path) -> None:
         clusters, (_, model) = fit_file(small_features, 3, **FAST)
         again, (written,) = predict_file(model, small_features, out=tmp_path / "again.h5")
@@ -201,13 +169,6 @@ class TestFiles:
             fit_file(small_features, 3, **options)
         assert small_features.read_bytes() == before
         assert (folder / "there.h5").read_text() == "precious"
-
-    def test_a_prediction_overwrites_neither_features_nor_model(self, small_features: Path) -> None:
-        _, (clusters, model) = fit_file(small_features, 3, **FAST)
-        with pytest.raises(InputError, match="one of the files to read"):
-            predict_file(model, small_features, out=small_features, force=True)
-        with pytest.raises(TargetExistsError):
-            predict_file(model, small_features, out=clusters)
 
 
 def test_scores_use_labels_and_the_features_beside_the_clusters(small_features: Path, tmp_path: Path) -> None:

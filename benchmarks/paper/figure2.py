@@ -54,10 +54,11 @@ def linear_learner(features: NDArray[Any]) -> Learner:
 def deep_learner(options: argparse.Namespace) -> tuple[Learner, NDArray[np.intp]]:
     """Return a learner of a ResNet-18, and the labels of the images."""
     import torch
-    from networks import channel_statistics, read_images
+    from networks import read_images
     from torch.optim.swa_utils import update_bn
 
     from cceclust.torch import CollisionCrossEntropy, resnet18
+    from cceclust.torch.runs import channel_statistics
 
     pixels, labels = read_images(options, options.size)
     mean, deviation = (torch.tensor(each).reshape(3, 1, 1) for each in channel_statistics(pixels))

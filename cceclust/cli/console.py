@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from cceclust.errors import RankError
 from cceclust.progress import showing_progress
@@ -17,17 +20,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-# Exit codes after a signal are 128 plus its number, as shells do it.
-FIRST_SIGNAL = 129
+# As shells do it: 128 plus the number of the signal.
 INTERRUPTED = 130
+# Messages of Python errors name an option's parameter behind it, or count samples.
+PYTHON_WORDS = ((re.compile(r" \([a-z_]+=\w+\)"), ""), (re.compile(r"\bn_samples=(\d+)"), r"\1 rows"))
 
 
 class Stopped(SystemExit):
-    """The end of a command by a signal, with advice on how to continue."""
+    """The end of a command by a signal, with its exit code, and perhaps advice on how to continue."""
 
-    def __init__(self, code: int, advice: str) -> None:
-        super().__init__(code)
-        self.advice = advice
+    advice = ""
 
 
 @contextmanager
@@ -35,12 +37,10 @@ def advising(advice: str) -> Iterator[None]:
     """If a signal or the end of another process stops the block, have the message say how to continue."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise Stopped(INTERRUPTED, advice) from None
-    except SystemExit as stop:
-        if isinstance(stop.code, int) and stop.code >= FIRST_SIGNAL:
-            raise Stopped(stop.code, advice) from None
-        raise
+    except (KeyboardInterrupt, Stopped) as error:
+        stop = error if isinstance(error, Stopped) else Stopped(INTERRUPTED)
+        stop.advice = advice
+        raise stop from None
     except RankError as error:
         # torchrun now ends all processes, and the message must still come out.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -72,20 +72,22 @@ def harmless_console(**options: Any) -> Console:
     return HarmlessConsole(highlight=False, emoji=False, **options)
 
 
-def print_error(message: str) -> None:
-    """Print an error as one red line."""
-    messages().print("Error: " + " ".join(message.split()), style="red", markup=False)
-
-
-def print_misuse(command: str, message: str) -> None:
-    """Print how a command was misused as one red line."""
-    line = f"{command}: {' '.join(message.split()).rstrip('.')}; {command} --help shows how"
-    messages().print(line, style="red", markup=False)
+def print_error(message: str, start: str = "Error: ", style: str = "red") -> None:
+    """Print an error as one red line, in the words of the command line."""
+    for pattern, words in PYTHON_WORDS:
+        message = pattern.sub(words, message)
+    messages().print(start + " ".join(message.split()), style=style, markup=False)
 
 
 def print_warning(message: str) -> None:
     """Print a warning as one yellow line."""
-    messages().print("Warning: " + " ".join(message.split()), style="yellow", markup=False)
+    print_error(message, "Warning: ", "yellow")
+
+
+def warn_of_skipped(skipped: Sequence[str], n_images: int) -> None:
+    """Say how many images could not be read, if any, and why the first could not."""
+    if skipped:
+        print_warning(f"{len(skipped):,} of {n_images:,} images could not be read and are left out: {skipped[0]}")
 
 
 @contextmanager
@@ -101,16 +103,26 @@ def print_json(data: Any) -> None:
     from cceclust.io.provenance import as_plain_value
     from cceclust.text import UNPRINTABLE
 
-    if sys.stdout is None:
-        # stdout was closed by the program that started the command.
-        return
     text = json.dumps(as_plain_value(data), indent=2, ensure_ascii=False, allow_nan=False)
     # Programs parse the original text back; a terminal only ever sees the escape.
-    sys.stdout.write(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
-    # A full disk should be noticed here, not while the interpreter shuts down.
-    sys.stdout.flush()
+    typer.echo(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def task_progress(*, quiet: bool = False, unit: str = "") -> AbstractContextManager[Progress]:
     """Show the progress of tasks on stderr."""
     return showing_progress(console=messages(), hidden=quiet, unit=unit)
+
+
+def counting(bar: Progress, task: str) -> Callable[[int, int], None]:
+    """Add a task, and return a function that shows how much of how much is done; the first call is where it starts."""
+    number, has_begun = bar.add_task(task, total=None, detail=""), False
+
+    def count(n_done: int, n_in_all: int) -> None:
+        nonlocal has_begun
+        if not has_begun:
+            # What earlier runs did must not count towards the speed of this one.
+            bar.reset(number, total=n_in_all, completed=n_done, detail="")
+            has_begun = True
+        bar.update(number, completed=n_done)
+
+    return count

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cceclust.cli.console import advising, print_json, print_warning, task_progress
-from cceclust.cli.fit import whole_number
+from cceclust.cli.console import advising, counting, task_progress, warn_of_skipped
 from cceclust.cli.options import (
-    LARGEST_COUNT,
-    LARGEST_SEED,
+    DeviceOption,
     ForceOption,
     ImageDatasetOption,
     ImageLabelsOption,
@@ -20,17 +18,17 @@ from cceclust.cli.options import (
     JsonOption,
     LimitOption,
     QuietOption,
-    SplitOption,
-    check_above_zero,
+    SeedOption,
     examples,
+    method_option,
+    network_option,
     output_option,
     refuse_missing_images,
+    whole_number,
 )
-from cceclust.cli.summary import print_summary, summarize
+from cceclust.cli.summary import show
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from cceclust.torch.deep import EpochMetrics
 
 EPILOG = examples(
@@ -38,51 +36,46 @@ EPILOG = examples(
     "deep photos/ --k 12 --out run --epochs 100 --resume",
     "predict run new-photos/",
 )
-METHOD_PANEL = "Method"
-TRAINING_PANEL = "Training"
-
-# In the order of the paper's tables.
-Objective = Literal["cce", "cce-pgd", "imsat", "iic", "sela", "miadm"]
+Objective = Literal["cce", "imsat", "iic", "sela", "miadm"]
 Network = Literal[
     "auto", "vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", "vgg4-32-small", "vgg4-96-small", "resnet18"
 ]
 WITHOUT_FAIRNESS = ("iic", "sela")
 
 
-def method_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the help panel on the method."""
-    return typer.Option(*names, rich_help_panel=METHOD_PANEL, **settings)
-
-
-def training_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the help panel on training."""
-    return typer.Option(*names, rich_help_panel=TRAINING_PANEL, **settings)
+def above_zero(text: str) -> float:
+    """Parse a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise typer.BadParameter(f"{text!r}; expected a number above 0")
+    return number
 
 
 def deep(
     images: ImagesArgument,
-    k: Annotated[
-        int, method_option("--k", "-k", parser=whole_number(2, LARGEST_COUNT), metavar="N", help="Number of clusters.")
-    ],
+    k: Annotated[int, method_option("--k", "-k", parser=whole_number(2), metavar="N", help="Number of clusters.")],
     output: Annotated[Path, output_option("--out", "-o", help="The run's folder.", metavar="RUN")],
     objective: Annotated[
         Objective,
         method_option(
             metavar="NAME",
-            help="[cyan]cce[/] (collision cross-entropy by EM), or to compare: cce-pgd, imsat, iic, sela, miadm.",
+            help="[cyan]cce[/] (collision cross-entropy by EM), or to compare: imsat, iic, sela, miadm.",
         ),
     ] = "cce",
     fairness: Annotated[
         float | None,
         method_option(
+            parser=above_zero,
             metavar="NUMBER",
-            callback=check_above_zero,
             help="Weight of equal cluster sizes. [dim]\\[default: 100; imsat 4, miadm 1][/]",
         ),
     ] = None,
     network: Annotated[
         Network,
-        method_option(
+        network_option(
             metavar="NAME",
             help="vgg4-28, vgg4-32, vgg4-96, the same with [cyan]-small[/] (an eighth as wide), resnet18, or "
             "[cyan]auto[/]: VGG-4 for the size of the images.",
@@ -90,7 +83,7 @@ def deep(
     ] = "auto",
     init: Annotated[
         Path | None,
-        method_option(
+        network_option(
             metavar="FILE",
             help="Weights to start from: a checkpoint of SCAN, SimCLR or MoCo, or the network of a run. "
             "[dim]\\[default: random][/]",
@@ -104,30 +97,20 @@ def deep(
             "file with a label for each image (-1 is unknown).",
         ),
     ] = None,
+    seed: SeedOption = 0,
     epochs: Annotated[
-        int,
-        training_option(parser=whole_number(1, LARGEST_COUNT), metavar="N", help="How often each image is seen."),
+        int, network_option(parser=whole_number(), metavar="N", help="How often each image is seen.")
     ] = 50,
     batch_size: Annotated[
-        int, training_option(parser=whole_number(1, LARGEST_COUNT), metavar="N", help="Images in a step, at most.")
+        int, network_option(parser=whole_number(), metavar="N", help="Images in a step, at most.")
     ] = 250,
     learning_rate: Annotated[
-        float, training_option(metavar="NUMBER", callback=check_above_zero, help="Learning rate of Adam.")
+        float, network_option(parser=above_zero, metavar="NUMBER", help="Learning rate of Adam.")
     ] = 0.001,
-    seed: Annotated[
-        int,
-        training_option(
-            parser=whole_number(0, LARGEST_SEED), metavar="N", help="Same seed and machine, same clusters."
-        ),
-    ] = 0,
-    device: Annotated[str, training_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
-    split: SplitOption = None,
+    device: DeviceOption = "auto",
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
-    features: Annotated[
-        bool, output_option("--features", help="Also write features.h5, the input of the head, for [bold]fit[/].")
-    ] = False,
     resume: Annotated[bool, output_option("--resume", help="Continue the run in the folder, if there is one.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -164,10 +147,16 @@ def deep(
         seed=seed,
     )
     with advising("the same command with --resume continues after the last complete epoch"), joined() as is_first:
-        collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+        collection = open_images(images, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
         known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
         with task_progress(quiet=quiet or as_json or not is_first, unit="steps") as bar:
-            on_step, on_epoch = report_to(bar, epochs)
+            on_step = counting(bar, "Training")
+
+            def on_epoch(metrics: EpochMetrics) -> None:
+                accuracy = "" if metrics.accuracy is None else f", ACC {metrics.accuracy:.3f}"
+                detail = f"epoch {metrics.epoch} of {epochs}: loss {metrics.loss:.4f}{accuracy}"
+                bar.update(bar.task_ids[0], detail=detail)
+
             clusters, files = cluster_images(
                 collection,
                 output,
@@ -175,7 +164,6 @@ def deep(
                 settings,
                 labels=known,
                 device=device,
-                features=features,
                 resume=resume,
                 force=force,
                 on_step=on_step,
@@ -183,31 +171,5 @@ def deep(
             )
     if not is_first:
         return
-    skipped = clusters.diagnostics["skipped"]
-    if skipped:
-        print_warning(f"{len(skipped):,} of {len(collection):,} images could not be read; the first: {skipped[0]}")
-    summary = summarize(clusters, files)
-    if as_json:
-        print_json(summary)
-    elif not quiet:
-        print_summary(summary)
-
-
-def report_to(bar: Progress, n_epochs: int) -> tuple[Callable[[int, int], None], Callable[[EpochMetrics], None]]:
-    """Return one function that advances the bar by a step and one that shows the metrics of an epoch."""
-    task = bar.add_task("Training", total=None, detail="")
-    began = False
-
-    def on_step(n_done: int, n_steps: int) -> None:
-        nonlocal began
-        if not began:
-            # Steps of earlier runs must not count towards the speed of this run.
-            bar.reset(task, total=n_steps, completed=n_done, detail="")
-            began = True
-        bar.update(task, completed=n_done)
-
-    def on_epoch(metrics: EpochMetrics) -> None:
-        accuracy = "" if metrics.accuracy is None else f", ACC {metrics.accuracy:.3f}"
-        bar.update(task, detail=f"epoch {metrics.epoch} of {n_epochs}: loss {metrics.loss:.4f}{accuracy}")
-
-    return on_step, on_epoch
+    warn_of_skipped(clusters.diagnostics["skipped"], len(collection))
+    show(clusters, files, as_json=as_json, quiet=quiet)

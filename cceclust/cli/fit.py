@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +11,6 @@ import typer
 from cceclust.cli.console import task_progress
 from cceclust.cli.options import (
     LARGEST_COUNT,
-    LARGEST_SEED,
     DatasetOption,
     FeaturesArguments,
     ForceOption,
@@ -20,10 +20,13 @@ from cceclust.cli.options import (
     LabelsDatasetOption,
     OutOption,
     QuietOption,
+    SeedOption,
     check_name,
     check_output,
     examples,
+    method_option,
     output_option,
+    whole_number,
 )
 from cceclust.cli.summary import show
 from cceclust.errors import InputError
@@ -35,26 +38,6 @@ EPILOG = examples(
     "fit customers.csv --id customer_id --keep city --k 2..30",
     "fit features.h5 --labels some_labels.csv",
 )
-
-
-def method_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the help panel on the method."""
-    return typer.Option(*names, rich_help_panel="Method", **settings)
-
-
-def whole_number(least: int, most: int) -> Any:
-    """Return a parser of whole numbers in a range, which the help then need not show."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            raise typer.BadParameter(f"{text!r}; expected a whole number from {least} to {most:,}")
-        return number
-
-    return parse
 
 
 def parse_k(text: str) -> int | str | Sequence[int]:
@@ -114,15 +97,12 @@ def fit(
     max_rows: Annotated[
         int | None,
         method_option(
-            parser=whole_number(1, LARGEST_COUNT),
+            parser=whole_number(),
             metavar="N",
             help="Learn from at most so many rows, drawn at random; all get a cluster. [dim]\\[default: 100000][/]",
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        method_option(parser=whole_number(0, LARGEST_SEED), metavar="N", help="The same seed gives the same clusters."),
-    ] = 0,
+    seed: SeedOption = 0,
     labels: Annotated[
         str | None,
         method_option(
@@ -151,19 +131,17 @@ def fit(
     """Group the rows of a matrix of features into clusters.
 
     It needs neither labels nor the number of clusters. It writes the clusters
-    and a model, which assigns new rows to them, beside the features, or beside
-    the file that --out names.
+    and a model, which assigns new rows to them, beside the features or --out.
 
     True labels inside the file are only compared with. Labels that are given
     with --labels are learned from, and the clusters take their names.
     """
-    check_output(features, out, as_json=as_json)
+    check_output(out, as_json=as_json)
     has_labels = labels is not None or soft_labels is not None
     refuse_what_does_not_go_together(k, method, prior, scale, has_labels=has_labels)
     if labels is not None and soft_labels is not None:
         raise typer.BadParameter("give --labels or --soft-labels, not both", param_hint="--soft-labels")
     check_name(features, out)
-    # Checked above is what needs nothing that takes long to load.
     from cceclust.clustering import fit_file
 
     settings = {"prior": prior, "scale": scale, "max_rows": max_rows}
@@ -185,7 +163,7 @@ def fit(
             on_progress=show_phases(bar),
             **{name: value for name, value in settings.items() if value is not None},
         )
-    show(clusters, written, out=out, as_json=as_json, quiet=quiet)
+    show(clusters, written, as_json=as_json, quiet=quiet, to_stderr=out == Path("-"))
 
 
 def refuse_what_does_not_go_together(k: Any, method: str, prior: Any, scale: Any, *, has_labels: bool) -> None:

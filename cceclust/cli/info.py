@@ -26,10 +26,7 @@ def info(
     keep: KeepOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a file holds: shape, type, labels, provenance, and problems.
-
-    It reads features, clusters, models and the folders of runs.
-    """
+    """Show what a file holds: shape, type, labels, provenance, and problems."""
     from cceclust.io.description import describe
 
     description = describe(
@@ -42,22 +39,16 @@ def info(
 
 
 def print_description(description: FileDescription) -> None:
-    """Print a table of facts."""
+    """Print the facts and the provenance, each on a line."""
     from rich.filesize import decimal
-    from rich.table import Table
-    from rich.text import Text
 
-    title = Text(f"{description.path}  ({description.kind}, {decimal(description.bytes)})")
-    table = Table(title=title, title_justify="left", show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in description.facts.items():
-        if value is not None:
-            table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
-    table.add_section()
-    for name, value in description.provenance.items():
-        table.add_row(Text(name.replace("_", " ")), Text(as_text(value)))
-    results().print(table)
+    console = results()
+    title = f"{description.path}  ({description.kind}, {decimal(description.bytes)})"
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    known = {name: value for name, value in description.facts.items() if value is not None}
+    width = max(map(len, [*known, *description.provenance]), default=0)
+    for name, value in [*known.items(), *description.provenance.items()]:
+        console.print(f"{name.replace('_', ' '):<{width}}  {as_text(value)}", markup=False, soft_wrap=True)
 
 
 def as_text(value: Any) -> str:

@@ -12,22 +12,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from cceclust.cli import deep, export, extract, fit, info, predict, report, score
-from cceclust.cli.console import INTERRUPTED, Stopped, print_error, print_misuse, show_warnings_as_lines
+from cceclust.cli.console import INTERRUPTED, Stopped, print_error, show_warnings_as_lines
 from cceclust.cli.options import examples
 from cceclust.errors import CceclustError
 from cceclust.version import __version__
 
 FAILURE = 1
 MISUSE = 2
-# As shells do it: 128 plus the number of the signal.
-HUNG_UP = 129
+# Nobody reads the output any more.
 PIPE_CLOSED = 141
-TERMINATED = 143
-SIGNALS = {"SIGTERM": TERMINATED, "SIGHUP": HUNG_UP}
-ENDINGS = {INTERRUPTED: "interrupted", HUNG_UP: "terminal closed", TERMINATED: "terminated"}
-
-# Commands that divide their work among threads of their own, and load no torch.
-WITH_OWN_THREADS = {"export", "fit", "info", "predict", "report", "score"}
+SIGNALS = ("SIGTERM", "SIGHUP")
+ENDINGS = {INTERRUPTED: "interrupted", 129: "terminal closed", 143: "terminated"}
 
 # Typer comes with a copy of click, or uses the installed one; this is the class of the one in use.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
@@ -71,33 +66,25 @@ for panel, commands in PANELS.items():
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    0, 1 (failure), 2 (misuse), or 128 plus a signal: 129 (terminal closed), 130 (Ctrl-C), 141 (nobody reads the output
-    any more), 143 (terminated).
-    """
+    """Run the command line and return its exit code: 0, 1 (failure), 2 (misuse), or 128 plus the number of a signal."""
     try:
         with show_warnings_as_lines():
             return ended(app(arguments, prog_name="cceclust", standalone_mode=False) or 0)
     except USAGE_ERROR as error:
-        message = error.format_message()
         # Without any argument the help has been printed, and there is no message.
-        if message:
-            print_misuse(error.ctx.command_path if error.ctx else "cceclust", message)
+        if message := error.format_message():
+            command = error.ctx.command_path if error.ctx else "cceclust"
+            print_error(f"{message.rstrip('.')}; {command} --help shows how", f"{command}: ")
         return MISUSE
     except SystemExit as stop:
         # Typer and rich turn a closed pipe into a plain failure.
         if isinstance(stop.__context__, BrokenPipeError):
             return PIPE_CLOSED
-        code = stop.code if isinstance(stop.code, int) else FAILURE
-        return ended(code, stop.advice if isinstance(stop, Stopped) else "")
+        return ended(stop.code if isinstance(stop.code, int) else FAILURE, getattr(stop, "advice", ""))
     except BrokenPipeError:
         return PIPE_CLOSED
-    except (CceclustError, OSError) as error:
-        print_error(str(error))
-        return FAILURE
-    except MemoryError as error:
-        print_error(f"not enough memory: {error}")
+    except (CceclustError, OSError, MemoryError) as error:
+        print_error(f"not enough memory: {error}" if isinstance(error, MemoryError) else str(error))
         return FAILURE
 
 
@@ -114,8 +101,11 @@ def main() -> None:
         # A character that the terminal cannot show, or a file name that is not valid text, must not cause a failure.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    end_cleanly_on_signals()
-    if sys.argv[1:2] and sys.argv[1] in WITH_OWN_THREADS:
+    for name in SIGNALS:
+        # A process that was started with nohup continues when its terminal is closed.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            signal.signal(getattr(signal, name), stop)
+    if sys.argv[1:2] not in (["deep"], ["extract"]):
         # Further threads of NumPy's products would only spend CPU time on waiting. It is read when NumPy is loaded.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -129,17 +119,8 @@ def main() -> None:
     sys.exit(code)
 
 
-def end_cleanly_on_signals() -> None:
-    """Raise an exception, as for Ctrl-C, so that incomplete files are removed before the process ends."""
-    endings = {getattr(signal, name): code for name, code in SIGNALS.items() if hasattr(signal, name)}
-
-    def leave(number: int, _: object) -> NoReturn:
-        for other in endings:
-            # A second signal must not interrupt the cleanup.
-            signal.signal(other, signal.SIG_IGN)
-        sys.exit(endings[number])
-
-    for number in endings:
-        # A process that was started with nohup continues when its terminal is closed.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, leave)
+def stop(number: int, _: object) -> NoReturn:
+    """End by an exception, as for Ctrl-C, so that incomplete files are removed before the process ends."""
+    # A second signal must not interrupt the cleanup.
+    signal.signal(number, signal.SIG_IGN)
+    raise Stopped(128 + number)

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-INPUT_PANEL = "Input"
-OUTPUT_PANEL = "Output"
 # Larger numbers are mistakes, and too large for compiled code.
 LARGEST_COUNT = 2**31 - 1
 # NumPy's RandomState, and therefore scikit-learn, accepts no larger seeds.
 LARGEST_SEED = 2**32 - 1
 
+# Options by the panel of the help that they are in.
+input_option, method_option, network_option, output_option = (
+    partial(typer.Option, rich_help_panel=panel) for panel in ("Input", "Method", "Network", "Output")
+)
 
-def input_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the help panel on input."""
-    return typer.Option(*names, rich_help_panel=INPUT_PANEL, **settings)
 
+def whole_number(least: int = 1, most: int = LARGEST_COUNT) -> Any:
+    """Return a parser of whole numbers in a range, which the help then need not show."""
 
-def output_option(*names: str, **settings: Any) -> Any:
-    """Return an option of the help panel on output."""
-    return typer.Option(*names, rich_help_panel=OUTPUT_PANEL, **settings)
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise typer.BadParameter(f"{text!r}; expected a whole number from {least} to {most:,}")
+        return number
+
+    return parse
 
 
 FeaturesArguments = Annotated[
@@ -85,19 +93,21 @@ OutOption = Annotated[
 ForceOption = Annotated[bool, output_option("--force", "-f", help="Overwrite files that exist.")]
 JsonOption = Annotated[bool, output_option("--json", help="Print the result as JSON, with all figures.")]
 QuietOption = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
+SeedOption = Annotated[
+    int,
+    method_option(parser=whole_number(0, LARGEST_SEED), metavar="N", help="The same seed gives the same clusters."),
+]
 ImagesArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip or .tar, an array "
-        "of images (.npy, .npz, .h5), idx files, batches of CIFAR-10/100 or STL-10.",
+        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip, or an array of images "
+        "(.npy, .npz, .h5).",
         metavar="IMAGES",
     ),
 ]
-SplitOption = Annotated[
-    Literal["train", "test", "unlabeled"] | None,
-    input_option("--split", help="Which batches of a data set's folder to read; by default all labelled ones."),
+LimitOption = Annotated[
+    int | None, input_option("--limit", parser=whole_number(), metavar="N", help="Read only the first N images.")
 ]
-LimitOption = Annotated[int | None, input_option("--limit", min=1, help="Read only the first so many images.")]
 ImageDatasetOption = Annotated[
     str | None,
     input_option(
@@ -111,10 +121,10 @@ ImageLabelsOption = Annotated[
     input_option(
         "--labels-dataset",
         metavar="NAME",
-        help="Array of labels inside a .npz or .h5 file; [cyan]fine_labels[/] of CIFAR-100. "
-        "[dim]\\[default: labels, if there; coarse_labels][/]",
+        help="Array of labels inside a .npz or .h5 file. [dim]\\[default: labels, if there][/]",
     ),
 ]
+DeviceOption = Annotated[str, network_option("--device", metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")]
 
 
 def examples(*commands: str) -> str:
@@ -122,19 +132,10 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["[bold]Examples[/]", *(f"[cyan]$ cceclust {command}[/]" for command in commands)])
 
 
-def check_above_zero(value: Any) -> Any:
-    """Refuse numbers that are not finite and above 0; words such as "auto", and None, are accepted."""
-    if isinstance(value, int | float) and not 0 < value < math.inf:
-        raise typer.BadParameter(f"{value:g}; expected a number above 0")
-    return value
-
-
-def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> None:
-    """Refuse output that has no place to go."""
+def check_output(out: Path | None, *, as_json: bool) -> None:
+    """Refuse two results on stdout."""
     if out == Path("-") and as_json:
         raise typer.BadParameter("the clusters go to stdout; give --out a file", param_hint="--json")
-    if Path("-") in features and out is None:
-        raise typer.BadParameter("features from stdin need a name for the clusters: a file, or -", param_hint="--out")
 
 
 def check_name(features: list[Path], out: Path | None) -> None:
@@ -143,15 +144,12 @@ def check_name(features: list[Path], out: Path | None) -> None:
     from cceclust.io.shards import named_after
 
     existing_files(features)
-    if out is None and named_after(features) is None:
-        raise typer.BadParameter("several files need a name for the results; give a file", param_hint="--out")
+    if out is None and (Path("-") in features or named_after(features) is None):
+        raise typer.BadParameter("such features need a name for the clusters: a file, or -", param_hint="--out")
 
 
 def refuse_missing_images(images: Path) -> None:
-    """Say that there are none before torch is loaded.
-
-    Of several processes that torchrun started only one should say so, which they find out later, together.
-    """
+    """Say that there are none before torch is loaded; processes of torchrun find out later which of them says so."""
     from cceclust.io.reading import refuse_what_is_not_there
 
     if "TORCHELASTIC_RUN_ID" not in os.environ:

@@ -63,7 +63,7 @@ def predict(
     from cceclust.io.reading import refuse_what_is_not_there
     from cceclust.io.run_folders import run_of
 
-    check_output(features, out, as_json=as_json)
+    check_output(out, as_json=as_json)
     shared: dict[str, Any] = {"out": out, "force": force, "dataset": dataset, "labels_dataset": labels_dataset}
     run = run_of(model)
     if run is not None or model.is_dir():
@@ -77,8 +77,8 @@ def predict(
 
         clusters, written = predict_images_file(run or model, features[0], **shared)
     else:
-        read_model(model)
         check_name(features, out)
+        read_model(model)
         from cceclust.clustering import predict_file
 
         with task_progress(quiet=quiet or as_json) as bar:
@@ -91,4 +91,4 @@ def predict(
                 on_progress=show_phases(bar),
                 **shared,
             )
-    show(clusters, written, out=out, as_json=as_json, quiet=quiet)
+    show(clusters, written, as_json=as_json, quiet=quiet, to_stderr=out == Path("-"))

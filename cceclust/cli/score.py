@@ -11,15 +11,10 @@ from cceclust.cli.console import print_json, results
 from cceclust.cli.options import FeaturesOption, JsonOption, LabelsDatasetOption, examples, input_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from cceclust.clustering import FileScores
-    from cceclust.scoring import Scores
 
 EPILOG = examples("score features.clusters.h5", "score found.csv --labels truth.csv")
-MOST_COLUMNS_OF_A_MATRIX = 16
-CELL_WIDTH = 6
-WORST_CONFUSIONS = 15
+WORST_CONFUSIONS = 10
 
 
 def score(
@@ -52,9 +47,7 @@ def score(
         raise typer.BadParameter("names labels inside a file; give it with --labels", param_hint="--labels-dataset")
     from cceclust.io.reading import refuse_what_is_not_there
 
-    for path in (file, labels, features):
-        if path is not None:
-            refuse_what_is_not_there(path)
+    refuse_what_is_not_there(file)
     from cceclust.clustering import score_file
 
     scores = score_file(file, labels=labels, labels_dataset=labels_dataset, features=features)
@@ -65,7 +58,9 @@ def score(
 
 
 def print_scores(scores: FileScores) -> None:
-    """Print figures and a table, the most important first."""
+    """Print figures, the most important first, and which classes went astray."""
+    from cceclust.scoring import worst_confusions
+
     console = results()
     console.print(scores.path, style="bold", markup=False)
     judged, alone = scores.with_labels, scores.without_labels
@@ -74,17 +69,16 @@ def print_scores(scores: FileScores) -> None:
         notes = [f"{count:,} rows without a {what} left out" for what, count in left_out.items() if count]
         figures = f"ACC {judged.accuracy:.4f}  NMI {judged.nmi:.4f}  ARI {judged.ari:.4f}  purity {judged.purity:.4f}"
         rows = f"{judged.n_samples:,} rows, {judged.n_classes:,} classes, {judged.n_clusters:,} clusters"
-        console.print(f"\n{figures}\n{'; '.join([rows, *notes])}", highlight=False)
-        width = judged.n_clusters * CELL_WIDTH + 4 + max(len(str(entry.label)) for entry in judged.classes)
-        if judged.n_clusters <= MOST_COLUMNS_OF_A_MATRIX and width <= console.width:
-            console.print("\nRows of each class (down) in each cluster (across)")
-            console.print(confusion_table(judged))
-        else:
-            from cceclust.scoring import worst_confusions
-
+        console.print(f"\n{figures}\n{'; '.join([rows, *notes])}")
+        confusions = worst_confusions(judged, WORST_CONFUSIONS)
+        if confusions:
             console.print("\nMost frequent confusions")
-            for label, cluster, count in worst_confusions(judged, WORST_CONFUSIONS):
-                console.print(f"{count:>8,} rows of {label} in cluster {cluster}", markup=False)
+        stands_for = {entry.cluster: entry.label for entry in judged.classes}
+        for label, cluster, count in confusions:
+            matched = (
+                f"which stands for {stands_for[cluster]}" if cluster in stands_for else "which stands for no class"
+            )
+            console.print(f"{count:>8,} rows of {label} in cluster {cluster}, {matched}", markup=False, soft_wrap=True)
     found = {
         "modularity of near rows": alone.modularity,
         "silhouette": alone.silhouette,
@@ -94,22 +88,3 @@ def print_scores(scores: FileScores) -> None:
     texts = [f"{name} {value:.4f}" for name, value in found.items() if value is not None]
     texts.append(f"{alone.smallest:,} to {alone.largest:,} rows in a cluster")
     console.print("\nWithout labels: " + ", ".join(texts), soft_wrap=True)
-
-
-def confusion_table(scores: Scores) -> Table:
-    """Tabulate the matched confusion matrix; what is not on its diagonal stands out."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", box=box.SIMPLE_HEAD, show_edge=False)
-    for cluster in scores.clusters:
-        table.add_column(escape(str(cluster)), justify="right")
-    for row, entry in enumerate(scores.classes):
-        cells = [
-            Text(f"{count:,}" if count else "·", style="bold green" if row == column else "red" if count else "dim")
-            for column, count in enumerate(scores.confusion[row])
-        ]
-        table.add_row(Text(str(entry.label), style="bold"), *cells)
-    return table

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,70 +12,19 @@ from cceclust.cli.console import messages, print_json, print_warning, results
 from cceclust.errors import ClusteringWarning, InputError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from cceclust.io import Clusters
 
 BAR_WIDTH = 30
 MOST_BARS = 40
+MOST_OF_A_NAME = 40
 
 
-@dataclass(frozen=True)
-class Summary:
-    """The figures about a clustering that a person or a script needs.
-
-    The figures in `against_labels` are the only ones for which true labels were used.
-    """
-
-    n_samples: int
-    n_clusters: int
-    classes: list[Any] | None
-    sizes: list[int]
-    mean_confidence: float
-    diagnostics: dict[str, Any]
-    against_labels: dict[str, float] | None
-    levels: list[list[float]] | None
-    parameters: dict[str, Any]
-    files: list[str]
-
-
-def summarize(clusters: Clusters, written: Sequence[Path]) -> Summary:
-    """Gather the figures."""
-    import numpy as np
-
-    from cceclust.scoring import label_accuracy, score_clusters
-
-    assert clusters.probabilities is not None
-    n_clusters, classes = clusters.probabilities.shape[1], clusters.parameters.get("classes")
-    against_labels = None
-    if clusters.true_labels is not None:
-        try:
-            scores = score_clusters(clusters.true_labels, clusters.labels)
-            against_labels = {"accuracy": scores.accuracy, "nmi": scores.nmi, "ari": scores.ari}
-            if classes is not None and not set(map(str, clusters.true_labels)).isdisjoint(map(str, classes)):
-                # Clusters that have the names of the classes need no matching.
-                against_labels["accuracy"] = label_accuracy(clusters.true_labels, clusters.named_labels)
-        except InputError as error:
-            # The clusters are valid without these scores.
-            warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
-    return Summary(
-        n_samples=len(clusters.labels),
-        n_clusters=n_clusters,
-        classes=classes,
-        sizes=np.bincount(clusters.labels, minlength=n_clusters).tolist(),
-        mean_confidence=float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
-        diagnostics=clusters.diagnostics,
-        against_labels=against_labels,
-        levels=None if clusters.levels is None else clusters.levels.tolist(),
-        parameters=clusters.parameters,
-        files=[str(path) for path in written],
-    )
-
-
-def show(clusters: Clusters, written: Sequence[Path], *, out: Path | None, as_json: bool, quiet: bool) -> None:
-    """Warn of a number of clusters that says little, and print the summary for a person or a script."""
+def show(clusters: Clusters, written: Sequence[Path], *, as_json: bool, quiet: bool, to_stderr: bool = False) -> None:
+    """Warn of a number of clusters that says little, and print the summary; to stderr if clusters go to stdout."""
     summary = summarize(clusters, written)
-    found = summary.diagnostics.get("number_of_clusters") or {}
+    found = clusters.diagnostics.get("number_of_clusters") or {}
     if found.get("is_weak"):
         print_warning("no number of clusters stands out; use --k N to set it yourself")
     elif found.get("at_edge"):
@@ -85,31 +33,71 @@ def show(clusters: Clusters, written: Sequence[Path], *, out: Path | None, as_js
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_summary(summary, to_stderr=out == Path("-"))
+        print_summary(summary, to_stderr=to_stderr)
 
 
-def print_summary(summary: Summary, *, to_stderr: bool = False) -> None:
-    """Print a summary for people; to stderr if the clusters themselves go to stdout."""
+def summarize(clusters: Clusters, written: Sequence[Path]) -> dict[str, Any]:
+    """Gather the figures that a person or a script needs; true labels are used for `against_labels` alone."""
+    import numpy as np
+
+    assert clusters.probabilities is not None
+    n_clusters = clusters.probabilities.shape[1]
+    return {
+        "n_samples": len(clusters.labels),
+        "n_clusters": n_clusters,
+        "classes": clusters.parameters.get("classes"),
+        "sizes": np.bincount(clusters.labels, minlength=n_clusters).tolist(),
+        "mean_confidence": float(clusters.probabilities.max(axis=1).mean(dtype=np.float64)),
+        "diagnostics": clusters.diagnostics,
+        "against_labels": compare_with_labels(clusters),
+        "levels": clusters.levels,
+        "parameters": clusters.parameters,
+        "files": [str(path) for path in written],
+    }
+
+
+def compare_with_labels(clusters: Clusters) -> dict[str, float] | None:
+    """Score clusters against the true labels in their file."""
+    from cceclust.scoring import label_accuracy, score_clusters
+
+    if clusters.true_labels is None:
+        return None
+    try:
+        scores = score_clusters(clusters.true_labels, clusters.labels)
+    except InputError as error:
+        # The clusters are valid without these scores.
+        warnings.warn(f"clusters are not scored: {error}", ClusteringWarning, stacklevel=2)
+        return None
+    accuracy, classes = scores.accuracy, clusters.parameters.get("classes") or []
+    if not set(map(str, clusters.true_labels)).isdisjoint(map(str, classes)):
+        # Clusters that have the names of the classes need no matching.
+        accuracy = label_accuracy(clusters.true_labels, clusters.named_labels)
+    return {"accuracy": accuracy, "nmi": scores.nmi, "ari": scores.ari}
+
+
+def print_summary(summary: dict[str, Any], *, to_stderr: bool = False) -> None:
+    """Print a summary for people."""
+    from rich.text import Text
+
     console = messages() if to_stderr else results()
-    plural = "" if summary.n_clusters == 1 else "s"
-    console.print(f"[bold]{summary.n_samples:,} rows in {summary.n_clusters} cluster{plural}[/]")
-    console.print(size_table(summary.sizes, summary.classes))
+    rows = f"{summary['n_samples']:,} rows in {summary['n_clusters']:,} cluster{'s' * (summary['n_clusters'] != 1)}"
+    console.print(Text(rows, style="bold"), *size_lines(summary["sizes"], summary["classes"]), sep="\n", soft_wrap=True)
+    diagnostics = summary["diagnostics"]
     lines = {
-        "Number": number_text(summary),
-        "Quality": quality_text(summary),
-        "Labels": labels_text(summary),
-        "Data": "; ".join(notes_on_data(summary)),
-        "Wrote": ", ".join(summary.files),
-        "Next": "" if to_stderr else next_text(summary),
+        "Number": number_text(diagnostics.get("number_of_clusters")),
+        "Quality": quality_text(summary["mean_confidence"], diagnostics),
+        "Labels": labels_text(summary["against_labels"], learned="labelled_rows" in diagnostics),
+        "Data": "; ".join(notes_on_data(summary["n_samples"], diagnostics)),
+        "Wrote": ", ".join(summary["files"]),
+        "Next": "" if to_stderr else next_text(summary["files"]),
     }
     for name, text in lines.items():
         if text:
             console.print(f"{name:<9}{text}", markup=False, soft_wrap=True)
 
 
-def number_text(summary: Summary) -> str:
+def number_text(found: dict[str, Any] | None) -> str:
     """Say how the number of clusters was chosen, as a range: a single number would claim too much."""
-    found = summary.diagnostics.get("number_of_clusters")
     if found is None or found["is_weak"]:
         # Where none stands out, a warning says so.
         return ""
@@ -117,63 +105,65 @@ def number_text(summary: Summary) -> str:
     several = f"{low} to {high} clusters" if low < high else f"{low} clusters"
     if not low <= chosen <= high:
         return f"{several} are more reproducible than the {chosen} taken"
-    if low == high:
-        return f"{several} are the most reproducible"
-    return f"{several} are about as reproducible; {chosen} taken"
+    return f"{several} are {f'about as reproducible; {chosen} taken' if low < high else 'the most reproducible'}"
 
 
-def quality_text(summary: Summary) -> str:
+def quality_text(mean_confidence: float, diagnostics: dict[str, Any]) -> str:
     """Say how good the clusters are as far as is known without labels."""
-    text = f"mean confidence {summary.mean_confidence:.2f}"
-    reason = summary.diagnostics.get("reason")
-    return f"{text}; {reason}" if reason else text
+    text = f"mean confidence {mean_confidence:.2f}"
+    modularity, scores = diagnostics.get("modularity"), list((diagnostics.get("candidates") or {}).values())
+    if modularity is None:
+        return text
+    among = ""
+    if len(scores) > 1:
+        is_best = modularity >= max(scores)
+        among = f", the best of {len(scores)} clusterings" if is_best else f" (the highest was {max(scores):.3f})"
+    return f"modularity {modularity:.3f}{among}; {text}"
 
 
-def labels_text(summary: Summary) -> str:
+def labels_text(figures: dict[str, float] | None, *, learned: bool) -> str:
     """Compare the clusters with true labels."""
-    figures = summary.against_labels
     if figures is None:
         return ""
-    where = "on rows that no label was given for" if "labelled_rows" in summary.diagnostics else "not used in the fit"
+    where = "on rows that no label was given for" if learned else "not used in the fit"
     return f"ACC {figures['accuracy']:.3f}  NMI {figures['nmi']:.3f}  ARI {figures['ari']:.3f}  ({where})"
 
 
-def notes_on_data(summary: Summary) -> list[str]:
+def notes_on_data(n_samples: int, diagnostics: dict[str, Any]) -> list[str]:
     """Say what was done to the data."""
-    notes = [str(note) for note in summary.diagnostics.get("notes", [])]
-    if summary.diagnostics.get("columns_scaled"):
+    notes = [str(note) for note in diagnostics.get("notes", [])]
+    if diagnostics.get("columns_scaled"):
         notes.append("columns were standardised; --scale overall turns it off")
-    trained = summary.diagnostics.get("trained_rows")
-    if trained is not None and trained < summary.n_samples:
+    trained = diagnostics.get("trained_rows")
+    if trained is not None and trained < n_samples:
         notes.append(f"learned from {trained:,} rows")
     return notes
 
 
-def next_text(summary: Summary) -> str:
+def next_text(files: list[str]) -> str:
     """Name the command that a person probably wants next."""
-    clusters = next((name for name in summary.files if name.endswith((".h5", ".hdf5"))), None)
-    if clusters is not None and not any(name.endswith(".html") for name in summary.files):
+    clusters = next((name for name in files if name.endswith((".h5", ".hdf5"))), None)
+    if clusters is not None and not any(name.endswith(".html") for name in files):
         return f"cceclust report {shlex.quote(clusters)}"
-    model = next((name for name in summary.files if name.endswith(".safetensors")), None)
+    model = next((name for name in files if name.endswith(".safetensors")), None)
     return "" if model is None else f"cceclust predict {shlex.quote(model)} NEW_FEATURES"
 
 
-def size_table(sizes: list[int], names: list[Any] | None = None) -> Table:
+def size_lines(sizes: list[int], names: list[Any] | None = None) -> Iterator[Text]:
     """Draw the cluster sizes as bars; if there are too many for a screen, only the largest."""
-    from rich import box
-    from rich.bar import Bar
-    from rich.table import Table
+    from rich.cells import cell_len
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1))
-    table.add_column(justify="right", style="dim")
-    table.add_column()
-    table.add_column(justify="right")
     order = sorted(range(len(sizes)), key=lambda cluster: -sizes[cluster])
     shown = range(len(sizes)) if len(sizes) <= MOST_BARS else order[:MOST_BARS]
-    for cluster in shown:
-        bar = Bar(max(sizes), 0, sizes[cluster], width=BAR_WIDTH, color="cyan")
-        table.add_row(Text(str(cluster if names is None else names[cluster])), bar, f"{sizes[cluster]:,}")
+    labels = [Text(str(cluster if names is None else names[cluster])) for cluster in shown]
+    width = min(max(cell_len(label.plain) for label in labels), MOST_OF_A_NAME)
+    digits = len(f"{max(sizes):,}")
+    for label, cluster in zip(labels, shown, strict=True):
+        label.truncate(width, overflow="ellipsis")
+        label.pad_left(2 + width - cell_len(label.plain))
+        # Even the smallest cluster that has rows has a bar.
+        length = -(-BAR_WIDTH * sizes[cluster] // max(sizes))
+        yield label.append(f"  {'█' * length:<{BAR_WIDTH}}", style="cyan").append(f"  {sizes[cluster]:>{digits},}")
     if len(sizes) > MOST_BARS:
-        table.add_row("…", "", f"{len(sizes) - MOST_BARS} more")
-    return table
+        yield Text(f"  … and {len(sizes) - MOST_BARS:,} smaller ones")

@@ -54,13 +54,13 @@ class GivenLabels:
         """Return the labels of the rows with a positive weight, which must leave some of every class."""
         kept = self._where(sample_weight[self.rows] > 0)
         if len(kept.rows) == 0:
-            raise InputError("no row has a label; use CCEClusterer to cluster without labels")
+            raise InputError("no row has a label; cluster without labels instead")
         empty = np.flatnonzero(kept.targets.sum(axis=0) == 0)
         if len(empty):
             name = self.classes[empty[0]]
             raise InputError(
-                f"class {name} has no row that is labelled and has weight; label one, leave the class out, or ask for "
-                "it with n_extra_clusters"
+                f"class {name} has no row that is labelled and has weight; label one, or leave the class out and ask "
+                "for one more cluster"
             )
         return kept
 
@@ -85,9 +85,7 @@ class GivenLabels:
             return self
         kept = self._where(np.ptp(self.targets, axis=1) > SUM_TOLERANCE)
         if len(kept.rows) == 0:
-            raise InputError(
-                "every soft label is uniform, which teaches nothing; use CCEClusterer to cluster without labels"
-            )
+            raise InputError("every soft label is uniform, which teaches nothing; cluster without labels instead")
         return kept
 
     def _where(self, mask: NDArray[np.bool_]) -> GivenLabels:

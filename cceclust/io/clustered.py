@@ -41,7 +41,11 @@ def clustered_features(
     """
     origin = clusters.provenance
     beside = path.parent / Path(str(origin.get("features") or "")).name
-    if features is None and not (beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())):
+    try:
+        is_beside = beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())
+    except OSError:  # a forged name may be too long for a file
+        is_beside = False
+    if features is None and not is_beside:
         yield None
         return
     try:

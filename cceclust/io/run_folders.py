@@ -12,15 +12,13 @@ from cceclust.io.reading import reading
 
 __all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
 
-# All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
-# image, and on request the input of the network's head for each image.
-CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
+# All settings, a line for each epoch, the state after the last complete epoch, the trained network, and the clusters.
+CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS = RUN_FILES = (
     "config.json",
     "metrics.jsonl",
     "checkpoint.pt",
     "model.safetensors",
     "clusters.h5",
-    "features.h5",
 )
 
 

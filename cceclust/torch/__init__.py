@@ -6,9 +6,8 @@ from cceclust.errors import MissingExtraError
 
 try:
     from cceclust.torch.deep import DeepTrainer
-    from cceclust.torch.em import estimate_pseudo_labels
     from cceclust.torch.extraction import extract_features
-    from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss
+    from cceclust.torch.losses import CollisionCrossEntropy, SelfLabelingLoss, estimate_pseudo_labels
     from cceclust.torch.networks import build_network
     from cceclust.torch.resnet import resnet18, resnet50
 except ModuleNotFoundError as error:

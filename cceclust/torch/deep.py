@@ -31,7 +31,7 @@ SETTLING_BATCHES = 40
 
 @dataclass(frozen=True)
 class EpochMetrics:
-    """Metrics of an epoch. All except the speed are the same in every run with the same seed on the same machine.
+    """Metrics of an epoch; all except the speed are the same in every run with the same seed on the same machine.
 
     `loss` and its `parts` are means over the batches. `cluster_entropy`, which is 1 for clusters of equal size and 0
     for a single one, and the `accuracy` against true labels, if any, come from the predictions made in training.
@@ -63,19 +63,16 @@ class DeepTrainer:
     augmentation : callable
         Maps a batch of images on the device to a view of each. Random numbers must be torch's.
     objective : str or Objective
-        A name in :data:`cceclust.torch.objectives.OBJECTIVES`, or an :class:`Objective`.
+        A name in :data:`cceclust.torch.objectives.OBJECTIVES`, or what
+        :func:`cceclust.torch.objectives.make_objective` returns.
     learning_rate, weight_decay : float
         Parameters of Adam; the weight decay is its L2 term.
-    head_learning_rate : float, optional
-        Learning rate of the parameters of ``network.head``, if it should differ.
     batch_size : int
         Images per batch, at most. The batches of an epoch differ in size by one image at most.
     device : str
         ``auto``, ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
     seed : int
         Seed of the batches and the views.
-    **parameters
-        Parameters of an objective that is given by name.
 
     Examples
     --------
@@ -96,31 +93,25 @@ class DeepTrainer:
         objective: str | Objective = "cce",
         *,
         learning_rate: float = 1e-3,
-        head_learning_rate: float | None = None,
         weight_decay: float = 0.01,
         batch_size: int = 250,
         device: str = "auto",
         seed: int = 0,
-        **parameters: Any,
     ) -> None:
         check_positive(learning_rate, "learning_rate")
         check_non_negative(weight_decay, "weight_decay")
         check_count(batch_size, "batch_size", 1)
-        if isinstance(objective, Objective) and parameters:
-            raise InputError(f"parameters {', '.join(parameters)} belong into the objective that was given")
         self.device = resolve_device(device)
         self.network = network.to(self.device)
         if ranks.count() > 1 and self.device.type == "cuda":
             # On CPUs, where torch has no such norms, every process normalises its part of a batch by itself.
             self.network = nn.SyncBatchNorm.convert_sync_batchnorm(self.network)  # type: ignore[no-untyped-call]
         self.augmentation = augmentation
-        chosen = objective if isinstance(objective, Objective) else make_objective(objective, **parameters)
-        self.objective = chosen.to(self.device)
+        self.objective = (make_objective(objective) if isinstance(objective, str) else objective).to(self.device)
         self.batch_size = batch_size
         self.seed = seed
         self.history: list[EpochMetrics] = []
-        groups = parameter_groups(self.network, learning_rate, head_learning_rate)
-        self.optimizer = torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=learning_rate, weight_decay=weight_decay)
 
     def fit(
         self,
@@ -293,25 +284,15 @@ class DeepTrainer:
 
     def predict_proba(self, images: Tensor) -> NDArray[np.float32]:
         """Return the probabilities (n, n_clusters) of images."""
-        return self._evaluate(lambda batch: self.network(batch).float().softmax(dim=1), images)
+        self.network.eval()
+        with torch.inference_mode(), exact_convolutions():
+            logits = [self.network(as_input(batch, self.device)) for batch in torch.split(images, PREDICTION_BATCH)]
+            return torch.cat([part.float().softmax(dim=1).cpu() for part in logits]).numpy()
 
     def predict(self, images: Tensor) -> NDArray[np.int64]:
         """Return the most probable cluster of each image."""
         labels: NDArray[np.int64] = self.predict_proba(images).argmax(axis=1)
         return labels
-
-    def features(self, images: Tensor) -> NDArray[np.float32]:
-        """Return the input of the head (n, n_features); the network must have a method ``features``."""
-        compute: Any = getattr(self.network, "features", None)
-        if compute is None:
-            raise InputError(f"{type(self.network).__name__} has no method 'features'")
-        return self._evaluate(compute, images)
-
-    def _evaluate(self, compute: Callable[[Tensor], Tensor], images: Tensor) -> NDArray[np.float32]:
-        self.network.eval()
-        with torch.inference_mode(), exact_convolutions():
-            batches = torch.split(images, PREDICTION_BATCH)
-            return torch.cat([compute(as_input(batch, self.device)).cpu() for batch in batches]).numpy()
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume after the last complete epoch."""
@@ -326,17 +307,6 @@ class DeepTrainer:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.history = [EpochMetrics(**metrics) for metrics in state["history"]]
-
-
-def parameter_groups(network: nn.Module, rate: float, head_rate: float | None) -> list[dict[str, Any]]:
-    """Give the module ``head`` of a network a learning rate of its own."""
-    head_rate = rate if head_rate is None else head_rate
-    check_positive(head_rate, "head_learning_rate")
-    named = list(network.named_parameters())
-    return [
-        {"params": [value for name, value in named if name.startswith("head.") == is_head], "lr": own}
-        for is_head, own in ((False, rate), (True, head_rate))
-    ]
 
 
 def as_input(images: Tensor, device: torch.device) -> Tensor:

@@ -26,6 +26,7 @@ from cceclust.io.images import ImageCollection
 from cceclust.io.provenance import stamp
 from cceclust.text import without_folders
 from cceclust.torch import ranks
+from cceclust.torch.deep import exact_convolutions
 from cceclust.torch.pixels import describe_preprocessing, normalize, resize_and_crop
 from cceclust.torch.ranks import resolve_device
 from cceclust.torch.weights import load_backbone, sha256
@@ -228,20 +229,17 @@ def compute_rows(network: nn.Module, device: torch.device, dtype: str, decoded: 
     if not readable:
         return None, len(decoded), skipped
     try:
-        with (
-            torch.inference_mode(),
-            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=True),
-        ):
+        with torch.inference_mode(), exact_convolutions():
             features = network(normalize(torch.from_numpy(np.stack(readable)).to(device))).cpu().numpy()
     except torch.OutOfMemoryError:
         raise InputError(
-            f"{device} has too little memory for {len(decoded)} images at once; use a smaller --batch-size (batch_size)"
+            f"{device} has too little memory for {len(decoded)} images at once; use smaller batches (--batch-size)"
         ) from None
     with np.errstate(over="ignore"):
         rows: NDArray[Any] = features.astype(dtype)
     if not np.isfinite(rows).all():
         raise InputError(
-            "the features of an image contain NaN or infinity; try --dtype float32 (dtype='float32'), or check the "
-            "weights"
+            "the features of an image contain NaN or infinity; check the weights, and try float32 if the features are "
+            "to be float16"
         )
     return rows, len(decoded), skipped

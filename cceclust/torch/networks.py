@@ -84,14 +84,9 @@ class ClusterNetwork(nn.Module):
         self.head = nn.Linear(n_features, n_clusters)
         nn.init.zeros_(self.head.bias)
 
-    def features(self, images: Tensor) -> Tensor:
-        """Map images to features (n, n_features)."""
-        result: Tensor = self.backbone(self.standardize(images))
-        return result
-
     def forward(self, images: Tensor) -> Tensor:
         """Map images to logits (n, n_clusters)."""
-        result: Tensor = self.head(self.features(images))
+        result: Tensor = self.head(self.backbone(self.standardize(images)))
         return result
 
 

@@ -1,7 +1,8 @@
-"""From decoded images to the input of a network: the middle of a photo for ImageNet's, all small images for VGG-4."""
+"""From images to the input of networks: crops for ImageNet's; for VGG-4 small images and augmented views of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cceclust.errors import FileContentError, FileError
+from cceclust.errors import FileContentError, FileError, InputError, MissingExtraError
 from cceclust.io.images import ImageCollection
 
-__all__ = ["LoadedImages", "describe_preprocessing", "load_pixels", "look_at", "normalize", "resize_and_crop"]
+__all__ = [
+    "LoadedImages",
+    "describe_preprocessing",
+    "load_pixels",
+    "look_at",
+    "make_augmentation",
+    "normalize",
+    "resize_and_crop",
+]
 
 # ImageNet evaluation uses the middle 224 of 256 pixels.
 RESIZED_TO_CROPPED = 256 / 224
@@ -87,15 +96,7 @@ def look_at(images: ImageCollection) -> tuple[int, bool]:
 
 
 def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedImages:
-    """Read all images into memory, cut to the largest square in their middle, scaled, with 3 channels or as luminance.
-
-    Examples
-    --------
-    >>> from cceclust.io.images import open_images
-    >>> from cceclust.torch.pixels import load_pixels
-    >>> load_pixels(open_images("sample_data/digits"), 28, 1).pixels.shape
-    torch.Size([40, 1, 28, 28])
-    """
+    """Read all images into memory: the largest square in the middle of each, scaled, in colour or as luminance."""
     pixels = np.empty((len(images), n_channels, size, size), np.uint8)
     kept: list[int] = []
     skipped = []
@@ -114,3 +115,29 @@ def load_pixels(images: ImageCollection, size: int, n_channels: int) -> LoadedIm
     if not kept:
         raise FileContentError(f"none of the {len(images)} images can be read; the first: {skipped[0]}")
     return LoadedImages(torch.from_numpy(pixels[: len(kept)]), np.array(kept, np.int64), skipped)
+
+
+def make_augmentation(kind: str, size: int, n_channels: int) -> Callable[[Tensor], Tensor]:
+    """Return a function that turns images (n, n_channels, size, size), from 0 to 1, into views of them.
+
+    Every call draws new views with torch's global random numbers.
+
+    ``digits`` shifts, rotates, scales and shears, which keeps a written digit or letter the same; ``photos`` crops,
+    flips and, for RGB, changes colours, which keeps an object the same.
+    """
+    if kind not in ("digits", "photos"):
+        raise InputError(f"augmentation={kind!r}; expected digits or photos")
+    try:
+        import kornia.augmentation as kornia
+    except ImportError:
+        raise MissingExtraError.of("augmentation", "kornia", "torch") from None
+    if kind == "digits":
+        view: Callable[[Tensor], Tensor] = kornia.RandomAffine(
+            degrees=25, translate=(0.15, 0.15), scale=(0.7, 1.2), shear=10, p=1.0
+        )
+    else:
+        # Resampling cuts all crops of a batch at once.
+        crop = kornia.RandomResizedCrop((size, size), scale=(0.4, 1.0), cropping_mode="resample")
+        colours = [kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8), kornia.RandomGrayscale(p=0.2)]
+        view = kornia.ImageSequential(crop, kornia.RandomHorizontalFlip(), *(colours if n_channels == 3 else []))
+    return view

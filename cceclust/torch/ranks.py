@@ -49,13 +49,13 @@ def resolve_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"device={name!r}; expected auto, cpu, mps, cuda or cuda:N") from None
+        raise InputError(f"there is no device {name!r}; expected auto, cpu, mps, cuda or cuda:N") from None
     if device.type == "cuda" and device.index is None and count() > 1:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     usable = {"cpu": True, "mps": has_mps, "cuda": (device.index or 0) < cuda_devices}
     if not usable.get(device.type, False):
         raise InputError(
-            f"device='{device}' is not there: torch {torch.__version__} sees {cuda_devices} CUDA devices; several "
+            f"the device {device} is not there: torch {torch.__version__} sees {cuda_devices} CUDA devices; several "
             "processes need one each"
         )
     return device

@@ -35,7 +35,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.files = [self.path / name for name in RUN_FILES]
-        self.config, self.metrics, self.checkpoint, self.model, self.clusters, self.features = self.files
+        self.config, self.metrics, self.checkpoint, self.model, self.clusters = self.files
 
     def begin(self, config: Mapping[str, Any], *, inputs: Sequence[str | Path], resume: bool, force: bool) -> None:
         """Begin a run with this configuration, resume it, or start over; without either, the folder must hold no run.
@@ -50,14 +50,14 @@ class RunFolder:
         earlier = read_config(self.path) if self.config.exists() else None
         if earlier is not None and not (resume or force):
             raise TargetExistsError(f"{self.path} holds a run; use --resume to go on with it, --force to start over")
-        outdated = [self.checkpoint, self.config, self.metrics, self.model, self.clusters, self.features]
+        # The checkpoint is deleted first: without it, files that a kill leaves behind are ignored.
+        outdated = [self.checkpoint, *self.files]
         if earlier is not None and not force:
             refuse_changes(self.path, earlier, config)
-            outdated = [] if earlier == config else [self.model, self.clusters, self.features]
+            outdated = [] if earlier == config else [self.model, self.clusters]
         try:
             self.path.mkdir(exist_ok=True)
             check_targets(self.files, inputs=inputs, force=True)
-            # The checkpoint is deleted first: without it, files that a kill leaves behind are ignored.
             for file in outdated:
                 file.unlink(missing_ok=True)
         except FileNotFoundError:
@@ -114,6 +114,6 @@ def refuse_changes(path: Path, earlier: Mapping[str, Any], config: Mapping[str, 
     if changed:
         changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {config.get(name)!r}" for name in changed)
         raise InputError(
-            f"the run in {path} was begun with something else: {changes}; repeat the first command, or use --force "
-            "(force=True) to start over"
+            f"the run in {path} was begun with something else: {changes}; repeat the first command, or use --force to "
+            "start over"
         )

@@ -22,18 +22,16 @@ from cceclust.errors import ClusteringWarning, FileContentError, InputError
 from cceclust.fit.diagnosis import NETWORK_ADVICE, find_problems
 from cceclust.io.atomic import check_targets
 from cceclust.io.clusters import STDOUT, Clusters, clusters_writer, write_clusters
-from cceclust.io.features import write_features
 from cceclust.io.images import ImageCollection, open_images
 from cceclust.io.partial_labels import PartialLabels
 from cceclust.io.provenance import stamp
 from cceclust.io.run_folders import read_config
 from cceclust.text import without_folders
 from cceclust.torch import ranks
-from cceclust.torch.augmentation import make_augmentation
 from cceclust.torch.deep import DeepTrainer, EpochMetrics
 from cceclust.torch.networks import NETWORKS, build_network, choose_network
 from cceclust.torch.objectives import make_objective
-from cceclust.torch.pixels import LoadedImages, load_pixels, look_at
+from cceclust.torch.pixels import LoadedImages, load_pixels, look_at, make_augmentation
 from cceclust.torch.ranks import resolve_device
 from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.weights import load_weights, sha256
@@ -49,7 +47,7 @@ class RunSettings:
     `network` is VGG-4 for one size of images, SCAN's ResNet-18 (``resnet18``), or ``auto``: the VGG-4 for the size of
     most images. Views for ``vgg4-28``, which sees grey, move and slant; those for the others crop, mirror and recolour.
     `init` is a file of weights for the backbone: a checkpoint of SCAN, SimCLR or MoCo, or the network of a run. The
-    learning rates and the weight decay are Adam's; the head has the same learning rate by default.
+    learning rate is Adam's.
     """
 
     network: str = "auto"
@@ -57,8 +55,6 @@ class RunSettings:
     objective: str = "cce"
     objective_parameters: dict[str, Any] = field(default_factory=dict)
     learning_rate: float = 1e-3
-    head_learning_rate: float | None = None
-    weight_decay: float = 0.01
     batch_size: int = 250
     n_epochs: int = 50
     seed: int = 0
@@ -72,7 +68,6 @@ def cluster_images(
     *,
     labels: PartialLabels | None = None,
     device: str = "auto",
-    features: bool = False,
     resume: bool = False,
     force: bool = False,
     on_step: Callable[[int, int], None] | None = None,
@@ -84,9 +79,8 @@ def cluster_images(
     call this function, and the first one writes the folder.
 
     True labels of the images are used for the metrics only; `labels` are classes of some images to learn from, which
-    clusters take their names from. `features` also writes the input of the head. `resume` continues the run in the
-    folder, if there is one, and `force` starts over. `on_step` and `on_epoch` are those of
-    :meth:`cceclust.torch.DeepTrainer.fit`.
+    clusters take their names from. `resume` continues the run in the folder, if there is one, and `force` starts over.
+    `on_step` and `on_epoch` are those of :meth:`cceclust.torch.DeepTrainer.fit`.
 
     Examples
     --------
@@ -140,24 +134,13 @@ def cluster_images(
         clusters.diagnostics["labelled_rows"] = int((labels.values[loaded.kept] >= 0).sum())
         judging = labels.unseen(images.labels)
         clusters.true_labels = None if judging is None else judging[loaded.kept]
-    if features:
-        clusters.provenance["features"] = place.features.name
     if ranks.is_first():
-        if features:
-            write_features(
-                place.features,
-                trainer.features(loaded.pixels),
-                labels=clusters.true_labels,
-                paths=clusters.paths,
-                attributes={"backbone": settings.network, "image_size": form.size, "input": config["images"]},
-                force=True,
-            )
         place.write_model(trainer.network, {"network": settings.network, "n_clusters": str(n_clusters)})
         # Last, because this file marks the run as complete.
         write_clusters(place.clusters, clusters, force=True)
         for problem in clusters.diagnostics["warnings"]:
             warnings.warn(problem, ClusteringWarning, stacklevel=2)
-    return clusters, [place.model, *([place.features] if features else []), place.clusters]
+    return clusters, [place.model, place.clusters]
 
 
 def predict_images(folder: str | Path, images: ImageCollection, *, device: str = "auto") -> Clusters:
@@ -221,9 +204,9 @@ def resolve(settings: RunSettings, images: ImageCollection, n_clusters: int) -> 
         size, is_grey = look_at(images)
         network = choose_network(network, size, is_grey=is_grey)
     if network not in NETWORKS:
-        raise InputError(f"network={network!r}; expected auto, resnet18, or one of {', '.join(NETWORKS)}")
+        raise InputError(f"there is no network {network!r}; expected auto, resnet18, or one of {', '.join(NETWORKS)}")
     if settings.init is not None and not Path(settings.init).is_file():
-        raise InputError(f"init={settings.init!r} is no file; expected a checkpoint of weights")
+        raise InputError(f"there is no file {settings.init} of weights to start from")
     return replace(settings, network=network)
 
 
@@ -243,8 +226,6 @@ def make_trainer(settings: RunSettings, n_clusters: int, pixels: Tensor, device:
         make_augmentation("digits" if form.n_channels == 1 else "photos", form.size, form.n_channels),
         objective,
         learning_rate=settings.learning_rate,
-        head_learning_rate=settings.head_learning_rate,
-        weight_decay=settings.weight_decay,
         batch_size=settings.batch_size,
         device=device,
         seed=settings.seed,

@@ -47,7 +47,7 @@ def load_backbone(name: str, weights: str | Path | None, device: torch.device) -
         file = Path(wanted)
     else:
         known = ", ".join(official)
-        raise InputError(f"weights={wanted!r} is no file; expected a .pth or .safetensors file, or one of {known}")
+        raise InputError(f"there is no file {wanted} of weights; expected a .pth or .safetensors file, or {known}")
     network = BACKBONES[name](None)
     load_weights(network, file)
     # PyTorch's CPU and GPU convolutions are fastest with the channels last.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from cceclust.cli.console import Stopped
 from cceclust.cli.main import run
 from cceclust.io import open_features
 from cceclust.torch import resnet18
@@ -52,11 +49,6 @@ def test_json_is_what_the_library_returns(options: list[str], capsys: pytest.Cap
     assert (result["n_rows"], result["n_features"], result["dtype"], result["skipped"]) == (7, 512, "float16", [])
 
 
-def test_quiet_prints_nothing(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["extract", str(DIGITS), *options, "--quiet"]) == 0
-    assert capsys.readouterr() == ("", "")
-
-
 def test_skipped_images_are_counted_and_listed(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,14 +81,14 @@ def test_changed_inputs_are_refused_with_a_hint(
         assert features.n_samples == 12
 
 
-@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"], ["--split", "x"]])
+@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"]])
 def test_misuse_is_told_from_failure(options: list[str], wrong: list[str]) -> None:
     assert run(["extract", str(DIGITS), *options, *wrong]) == 2
     assert run(["extract", "nowhere", *options]) == 1
 
 
 @pytest.mark.parametrize(
-    ("stop", "code", "told"), [(KeyboardInterrupt, 130, "interrupted"), (SystemExit(143), 143, "terminated")]
+    ("stop", "code", "told"), [(KeyboardInterrupt, 130, "interrupted"), (Stopped(143), 143, "terminated")]
 )
 def test_stopped_it_says_how_to_continue(
     stop: BaseException,
@@ -113,38 +105,3 @@ def test_stopped_it_says_how_to_continue(
     assert run(["extract", str(DIGITS), *options]) == code
     expected = f"Error: {told}; no file was left half-written, and the same command continues where it stopped\n"
     assert capsys.readouterr().err == expected
-
-
-def test_killed_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
-    arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
-    command = [sys.executable, "-m", "cceclust", *arguments]
-    journal = tmp_path / "features.h5.part" / "journal.jsonl"
-    process = subprocess.Popen(command)
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "features.h5").exists()
-    second = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "continued from image" in second.stdout
-    killed = (tmp_path / "features.h5").read_bytes()
-    assert run([*arguments, "--restart", "--quiet"]) == 0
-    assert (tmp_path / "features.h5").read_bytes() == killed
-
-
-def test_from_images_to_a_score(options: list[str], tmp_path: Path) -> None:
-    features, clusters = tmp_path / "features.h5", tmp_path / "features.clusters.h5"
-    for arguments in (
-        ["extract", str(DIGITS), *options],
-        ["fit", str(features), "--k", "10", "--seed", "0", "-o", str(clusters)],
-        ["score", str(clusters), "--json"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "cceclust", *arguments], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    scores = json.loads(done.stdout)
-    assert scores["with_labels"]["n_samples"] == 40
-    # Chance is about 0.3 for ten clusters of forty images.
-    assert scores["with_labels"]["accuracy"] > 0.4

@@ -25,14 +25,6 @@ def test_json_is_what_the_library_says(small_features: Path, capsys: pytest.Capt
     assert description["provenance"]["backbone"] == "none"
 
 
-def test_dataset_and_labels_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(tmp_path / "x.npz", a=np.eye(3), b=np.eye(4), c=[0, 1, 1, 1])
-    options = ["--dataset", "b", "--labels-dataset", "c"]
-    assert run(["info", str(tmp_path / "x.npz"), "--json", *options]) == 0
-    facts = json.loads(capsys.readouterr().out)["facts"]
-    assert (facts["dataset"], facts["classes"]) == ("b", 2)
-
-
 def test_what_files_say_is_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "[bold]x[red] :boom:.h5"
     write_features(path, np.eye(2), attributes={"backbone": "[red]resnet[/red] :boom:"})

@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import signal
@@ -15,10 +14,8 @@ import pytest
 import typer
 
 import cceclust
-from cceclust.cli.console import print_error
 from cceclust.cli.main import app, run
 from cceclust.errors import ClusteringWarning, InputError
-from cceclust.io.provenance import as_plain_value
 
 HEAVY = {"torch", "sklearn", "numba", "scipy", "h5py", "matplotlib"}
 
@@ -59,11 +56,6 @@ def test_importing_the_command_line_loads_nothing_heavy() -> None:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"cceclust {cceclust.__version__}\n"
-
-
-def test_module_is_the_command() -> None:
-    result = python("-m", "cceclust", "--version")
-    assert (result.returncode, result.stdout) == (0, f"cceclust {cceclust.__version__}\n")
 
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*command, id=command[0]) for command in commands()])
@@ -117,12 +109,6 @@ def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(monkeypatch, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         run(["info", "x.h5"])
-
-
-def test_errors_are_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    print_error("[bold]no markup[/]")
-    assert capsys.readouterr().err == "\x1b[31mError: [bold]no markup[/]\x1b[0m\n"
 
 
 def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,12 +226,3 @@ def test_terminals_without_unicode_are_served(small_features: Path) -> None:
     result = python("-m", "cceclust", "info", str(small_features), env=environment)
     assert result.returncode == 0
     assert "120 ? 6" in result.stdout
-
-
-def test_json_is_standard_json() -> None:
-    import numpy as np
-
-    data = {"a": np.float32("nan"), "b": (np.int64(1), [float("inf")]), "c": Path("x"), 3: np.eye(1), "e": None}
-    assert json.loads(json.dumps(as_plain_value(data), allow_nan=False)) == {
-        "a": None, "b": [1, [None]], "c": "x", "3": [[1.0]], "e": None,
-    }  # fmt: skip

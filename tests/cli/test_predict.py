@@ -65,59 +65,6 @@ def test_the_summary_and_json_have_the_facts(
     assert facts["files"] == [str(tmp_path / "b.h5")]
 
 
-def test_the_fit_s_clusters_are_never_the_target_by_default(
-    fitted: Path, small_features: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clusters = small_features.with_suffix(".clusters.h5")
-    before = clusters.read_bytes()
-    assert predict(fitted, small_features) == 0
-    assert predict(fitted, small_features) == 1
-    assert "small.predicted.h5 exists already; use --force" in capsys.readouterr().err
-    assert predict(fitted, small_features, "--force") == 0
-    assert clusters.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "is empty"),
-        (b"\x80\x04\x95\x10\x00cbuiltins\nprint\n.", "damaged or not a"),
-        (b"junk" * 100, "damaged or not a"),
-        (None, "there is no file"),
-    ],
-    ids=["empty", "pickle", "junk", "missing"],
-)
-def test_what_is_no_model_is_one_line(
-    content: bytes | None, said: str, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if content is not None:
-        (tmp_path / "model.safetensors").write_bytes(content)
-    assert predict(tmp_path / "model.safetensors", small_features) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert said in err
-
-
-def test_other_dimensions_are_told_with_both_numbers(
-    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    np.save(tmp_path / "narrow.npy", np.zeros((10, 4)))
-    assert predict(fitted, tmp_path / "narrow.npy") == 1
-    assert "has rows of 4 features, but the model was fitted to 6" in capsys.readouterr().err
-
-
-def test_rows_that_are_not_finite_are_named_and_nothing_is_written(
-    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    X = np.zeros((10, 6))
-    X[4, 1] = np.inf
-    np.save(tmp_path / "x.npy", X)
-    assert predict(fitted, tmp_path / "x.npy") == 1
-    assert "row 4 contains NaN, infinity" in capsys.readouterr().err
-    assert not (tmp_path / "x.predicted.h5").exists()
-
-
 def test_clusters_go_into_an_anndata_file_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "cells.h5ad"
     with h5py.File(path, "w") as file:
@@ -141,7 +88,7 @@ def test_clusters_go_into_an_anndata_file_when_asked(tmp_path: Path, capsys: pyt
     [
         (["run", "images", "--id", "name"], "is for features; a run predicts images"),
         (["run", "images", "more"], "a run reads one collection of images at a time"),
-        (["m.safetensors", "-"], "features from stdin need a name for the clusters"),
+        (["m.safetensors", "-"], "such features need a name for the clusters"),
         (["m.safetensors", "x.npy", "-o", "-", "--json"], "the clusters go to stdout"),
     ],
 )

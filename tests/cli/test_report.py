@@ -34,15 +34,6 @@ def test_by_default_the_page_has_the_name_of_the_clusters_and_lies_beside_them(c
     assert (clusters / "folder" / "b.report.html").is_file()
 
 
-def test_an_existing_page_is_kept_unless_forced(clusters, capsys):
-    (clusters / "a.report.html").write_text("mine")
-    assert run(["report", "a.clusters.h5"]) == 1
-    assert "--force" in capsys.readouterr().err
-    assert (clusters / "a.report.html").read_text() == "mine"
-    assert run(["report", "a.clusters.h5", "--force"]) == 0
-    assert (clusters / "a.report.html").read_text("utf-8") != "mine"
-
-
 @pytest.mark.parametrize("name", ["a.clusters.h5", "a.h5", "page.txt"])
 def test_only_pages_are_written(clusters, capsys, name):
     before = (clusters / "a.clusters.h5").read_bytes()
@@ -55,12 +46,3 @@ def test_what_is_read_is_not_written_by_any_name(clusters, capsys):
     (clusters / "link.html").symlink_to("a.clusters.h5")
     assert run(["report", "a.clusters.h5", "--out", "link.html", "--force"]) == 1
     assert "is one of the files to read" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("name", "content"), [("absent.h5", None), ("labels.csv", "label\n1\n"), ("a.h5", "nonsense")])
-def test_bad_input_is_one_line(clusters, capsys, name, content):
-    if content is not None:
-        (clusters / name).write_text(content)
-    assert run(["report", name]) == 1
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not list(clusters.glob("*.html"))

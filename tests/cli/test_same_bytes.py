@@ -40,7 +40,3 @@ def test_two_processes_write_the_same_bytes(folders: list[Path], options: list[s
     first, second = (fit_in_a_process(folder, seed, *options) for folder, seed in zip(folders, "12", strict=True))
     assert len(first) == (3 if "--report" in options else 2)
     assert first == second
-
-
-def test_features_are_written_with_the_same_bytes(folders: list[Path]) -> None:
-    assert len({(folder / "x.h5").read_bytes() for folder in folders}) == 1

@@ -87,16 +87,10 @@ def test_from_stdin_to_stdout(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_from_stdin_to_a_file(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(table.read_bytes())))
-    assert run(["fit", "-", *ROLES, *THREE, "--out", str(tmp_path / "c.csv")]) == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["c.csv", "c.model.safetensors", "x.csv"]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-"], "features from stdin need a name for the clusters"),
+        (["-"], "such features need a name for the clusters"),
         (["x.csv", "--out", "-", "--json"], "the clusters go to stdout"),
     ],
 )
@@ -125,21 +119,12 @@ def test_shards_are_one_matrix(frame: pd.DataFrame, tmp_path: Path, monkeypatch:
     assert (tmp_path / "shards.model.safetensors").is_file()
 
 
-def test_a_shard_is_never_overwritten(frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(2):
-        frame[list("abcd")].to_csv(tmp_path / f"{number}.csv", index=False)
-    before = (tmp_path / "1.csv").read_bytes()
-    assert run(["fit", str(tmp_path / "*.csv"), *THREE, "--out", str(tmp_path / "1.csv"), "--force"]) == 1
-    assert "one of the files to read" in capsys.readouterr().err
-    assert (tmp_path / "1.csv").read_bytes() == before
-
-
 def test_a_pattern_without_a_folder_needs_a_name(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(table.parent)
     assert run(["fit", "*.csv", *ROLES, *THREE]) == 2
-    assert "--out: several files need a name for the results" in capsys.readouterr().err
+    assert "--out: such features need a name for the clusters" in capsys.readouterr().err
 
 
 def test_labels_in_a_column_of_the_table(table: Path, frame: pd.DataFrame) -> None:

@@ -182,7 +182,7 @@ class TestUncertainLabels:
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({}, np.full(6, -1), "no row has a label; use CCEClusterer"),
+        ({}, np.full(6, -1), "no row has a label; cluster without labels"),
         ({}, np.full((6, 2), 0.5), "every soft label is uniform"),
         ({}, np.full((6, 2), 0.6), r"row 0 sums to 1.2"),
         ({}, np.tile([0.5, 0.5, 0.0], (6, 1)), "class 2 has no row"),

@@ -69,7 +69,7 @@ def test_a_class_without_a_row_is_refused():
 
 @pytest.mark.parametrize("y", [[-1, -1], ["", ""], [[np.nan, np.nan]] * 2])
 def test_no_label_at_all_points_to_the_clusterer(y):
-    with pytest.raises(InputError, match="no row has a label; use CCEClusterer"):
+    with pytest.raises(InputError, match="no row has a label; cluster without labels"):
         read_labels(y).with_weight_in_every_class(np.ones(2))
 
 

@@ -33,7 +33,7 @@ def test_shapes_and_parameter_counts_are_those_of_the_table(name: str) -> None:
     n_features, n_parameters = BACKBONES[name]
     network = build_network(name, 7)
     images = torch.rand(2, NETWORKS[name].n_channels, NETWORKS[name].size, NETWORKS[name].size)
-    assert network.features(images).shape == (2, n_features)
+    assert network.backbone(images).shape == (2, n_features)
     assert network(images).shape == (2, 7)
     counted = sum(parameter.numel() for parameter in network.parameters())
     assert counted == n_parameters + 7 * n_features + 7

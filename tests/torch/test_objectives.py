@@ -15,14 +15,15 @@ from cceclust.pseudo_labels import (
     AlternatingDirectionSolver,
     EMSolver,
     OptimalTransportSolver,
-    PGDSolver,
     solve_pseudo_labels,
 )
-from cceclust.torch.objectives import OBJECTIVES, make_objective
-from cceclust.torch.objectives.baselines import balanced_labels
-from cceclust.torch.objectives.cce import CCEByPGD, project_to_simplex
-from cceclust.torch.objectives.imsat import adversarial_view
-from cceclust.torch.objectives.objective import shannon_cross_entropy
+from cceclust.torch.objectives import (
+    OBJECTIVES,
+    adversarial_view,
+    balanced_labels,
+    make_objective,
+    shannon_cross_entropy,
+)
 
 Array = NDArray[np.float64]
 WEIGHT = 0.7
@@ -56,12 +57,6 @@ def numpy_cce(logits: Array, view: Array) -> Callable[[Array, Array], float]:
     solver = EMSolver(fairness=100.0, max_iter=500, tol=0)
     labels = solve_pseudo_labels(solver, softmax(logits, axis=1)).pseudo_labels
     return lambda a, b: collision(labels, a) + WEIGHT * collision(labels, b) + 100 * reversed_unfairness(labels)
-
-
-def numpy_cce_pgd(logits: Array, view: Array) -> Callable[[Array, Array], float]:
-    solver = PGDSolver(fairness=5.0, loss="cce", step_size=0.1, max_iter=10_000, tol=0)
-    labels = solve_pseudo_labels(solver, softmax(logits, axis=1)).pseudo_labels
-    return lambda a, b: collision(labels, a) + WEIGHT * collision(labels, b) + 5 * unfairness(labels)
 
 
 def numpy_miadm(logits: Array, view: Array) -> Callable[[Array, Array], float]:
@@ -101,7 +96,6 @@ def numpy_iic(logits: Array, view: Array) -> Callable[[Array, Array], float]:
 
 ORACLES = {
     "cce": (numpy_cce, {"augmentation_weight": WEIGHT}),
-    "cce-pgd": (numpy_cce_pgd, {"fairness": 5.0, "augmentation_weight": WEIGHT}),
     "imsat": (numpy_imsat, {"augmentation_weight": WEIGHT}),
     "iic": (numpy_iic, {}),
     "sela": (numpy_sela, {"augmentation_weight": WEIGHT}),
@@ -118,7 +112,7 @@ def test_loss_and_gradient_are_those_of_numpy(name: str, seed: int) -> None:
     first, second = (torch.tensor(array, requires_grad=True) for array in (logits, view))
     objective = make_objective(name, **parameters)
     # Enough for both to converge.
-    objective.max_iter = 1500 if name == "cce-pgd" else 500
+    objective.max_iter = 500
     value = objective(first, second)["loss"]
     assert value.item() == pytest.approx(loss(logits, view), rel=1e-3)
     value.backward()
@@ -161,28 +155,6 @@ def test_descending_makes_predictions_decided_balanced_and_alike_in_both_views(n
     assert torch.bincount(sigma.argmax(dim=1), minlength=3).min() >= 8
 
 
-def test_projection_reaches_the_nearest_point_of_the_simplex() -> None:
-    torch.manual_seed(0)
-    rows = 3 * torch.randn(50, 6, dtype=torch.float64)
-    projected = project_to_simplex(rows)
-    torch.testing.assert_close(projected.sum(dim=1), torch.ones(50, dtype=torch.float64))
-    assert projected.min() >= 0
-    # No other point of the simplex is nearer: the angle at the projection is never acute.
-    others = torch.rand(50, 6, dtype=torch.float64).softmax(dim=1)
-    assert (((rows - projected) * (others - projected)).sum(dim=1) <= 1e-9).all()
-
-
-def test_descent_on_pseudo_labels_never_raises_the_loss() -> None:
-    logits = torch.tensor(logits_of(3)[0])
-    losses = []
-    for max_iter in (1, 5, 20, 100):
-        descent = CCEByPGD()
-        descent.max_iter = max_iter
-        labels = descent.pseudo_labels(logits).numpy()
-        losses.append(collision(labels, logits.numpy()) + 100 * unfairness(labels))
-    assert losses == sorted(losses, reverse=True)
-
-
 def test_transported_labels_are_those_of_the_plain_solver() -> None:
     logits = logits_of(4, n_samples=240)[0]
     found = balanced_labels(torch.tensor(logits), 5.0, 500)
@@ -221,7 +193,7 @@ def test_adversarial_views_change_predictions_more_than_random_ones_as_far_away(
 
 
 def test_foreign_names_and_parameters_are_refused() -> None:
-    with pytest.raises(InputError, match=r"objective='dino'; expected one of cce, cce-pgd, "):
+    with pytest.raises(InputError, match=r"objective='dino'; expected one of cce, imsat, "):
         make_objective("dino")
     with pytest.raises(InputError, match="objective 'iic' has no parameter 'fairness'; it has none"):
         make_objective("iic", fairness=1.0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cceclust.errors import InputError
-from cceclust.torch.augmentation import make_augmentation
+from cceclust.torch.pixels import make_augmentation
 
 
 @pytest.mark.parametrize("kind", ["digits", "photos"])
