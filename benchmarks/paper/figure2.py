@@ -42,7 +42,7 @@ def linear_learner(features: NDArray[Any]) -> Learner:
     """Return a learner of a linear head."""
 
     def predict(loss: str, train: NDArray[np.intp], noisy: NDArray[np.intp], noise: float, seed: int) -> NDArray[Any]:
-        classifier = CCEClassifier(loss=loss, label_noise=noise, self_labeling=False, random_state=seed)
+        classifier = CCEClassifier(curved=False, loss=loss, label_noise=noise, self_labeling=False, random_state=seed)
         with warnings.catch_warnings():
             # Hardly any confidence is right where nearly all labels are noise.
             warnings.simplefilter("ignore", ClusteringWarning)

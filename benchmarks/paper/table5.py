@@ -41,7 +41,9 @@ def methods_for_features(features: NDArray[Any]) -> dict[str, Method]:
     """Return the methods for a linear head: each takes the given labels and a seed, and predicts all rows."""
 
     def fitted(**settings: Any) -> Method:
-        return lambda given, seed: CCEClassifier(random_state=seed, **settings).fit(features, given).predict(features)
+        return lambda given, seed: (
+            CCEClassifier(curved=False, random_state=seed, **settings).fit(features, given).predict(features)
+        )
 
     return {"only seeds": fitted(self_labeling=False), "+ CCE": fitted(self_labeling=True)}
 
