@@ -19,7 +19,6 @@ from cceclust.estimators.given_labels import read_labels
 from cceclust.estimators.softmax_estimator import STORED_TYPES, draw_seed, settings_of
 from cceclust.fit.judge import modularity_of_rows
 from cceclust.fit.kmeans import fit_kmeans
-from cceclust.fit.levels import ABOUT_AS_GOOD
 from cceclust.fit.pipeline import Fit, fit_source
 from cceclust.fit.predict import Prediction, predict_source
 from cceclust.fit.progress import OnProgress, silent
@@ -146,11 +145,16 @@ def diagnostics_of(fit: Fit) -> dict[str, Any]:
         "warnings": fit.problems,
     }
     if levels is not None:
-        # The chosen number is outside of them where better ones were not allowed.
-        good = levels.counts[levels.excess >= ABOUT_AS_GOOD * levels.excess.max(initial=0.0)]
-        low, high = (int(good.min()), int(good.max())) if len(good) else (levels.chosen, levels.chosen)
-        flags = {"is_weak": bool(levels.is_weak), "at_edge": bool(levels.at_edge)}
-        diagnostics["number_of_clusters"] = {"chosen": levels.chosen, "low": low, "high": high, **flags}
+        low, high = levels.range
+        diagnostics["number_of_clusters"] = {
+            "chosen": levels.chosen,
+            "low": low,
+            "high": high,
+            "further": {str(number): sizes.tolist() for number, sizes in levels.further.items()},
+            "splits": {str(cluster): number for cluster, number in levels.splits.items()},
+            "is_weak": levels.is_weak,
+            "at_edge": levels.at_edge,
+        }
     return diagnostics
 
 

@@ -26,10 +26,9 @@ def show(clusters: Clusters, written: Sequence[Path], *, as_json: bool, quiet: b
     summary = summarize(clusters, written)
     found = clusters.diagnostics.get("number_of_clusters") or {}
     if found.get("is_weak"):
-        print_warning("no number of clusters stands out; use --k N to set it yourself")
+        print_warning("no number of clusters stands out; use --k N to split the rows anyway")
     elif found.get("at_edge"):
-        edge = f"{found['chosen']} is at the edge of the numbers in --k"
-        print_warning(f"{edge}, and numbers beyond it are more reproducible")
+        print_warning(f"{found['chosen']} clusters were taken, but numbers beyond those of --k are more reproducible")
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -83,10 +82,13 @@ def print_summary(summary: dict[str, Any], *, to_stderr: bool = False) -> None:
     rows = f"{summary['n_samples']:,} rows in {summary['n_clusters']:,} cluster{'s' * (summary['n_clusters'] != 1)}"
     console.print(Text(rows, style="bold"), *size_lines(summary["sizes"], summary["classes"]), sep="\n", soft_wrap=True)
     diagnostics = summary["diagnostics"]
+    found = diagnostics.get("number_of_clusters") or {}
+    splits = found.get("splits", {})
     lines = {
-        "Number": number_text(diagnostics.get("number_of_clusters")),
+        "Number": number_text(found),
         "Quality": quality_text(summary["mean_confidence"], diagnostics),
         "Labels": labels_text(summary["against_labels"], learned="labelled_rows" in diagnostics),
+        "Doubts": "; ".join(f"cluster {cluster} looks like {parts} groups" for cluster, parts in splits.items()),
         "Data": "; ".join(notes_on_data(summary["n_samples"], diagnostics)),
         "Wrote": ", ".join(summary["files"]),
         "Next": "" if to_stderr else next_text(summary["files"]),
@@ -96,16 +98,15 @@ def print_summary(summary: dict[str, Any], *, to_stderr: bool = False) -> None:
             console.print(f"{name:<9}{text}", markup=False, soft_wrap=True)
 
 
-def number_text(found: dict[str, Any] | None) -> str:
+def number_text(found: dict[str, Any]) -> str:
     """Say how the number of clusters was chosen, as a range: a single number would claim too much."""
-    if found is None or found["is_weak"]:
+    if not found or found["is_weak"]:
         # Where none stands out, a warning says so.
         return ""
     low, high, chosen = found["low"], found["high"], found["chosen"]
-    several = f"{low} to {high} clusters" if low < high else f"{low} clusters"
-    if not low <= chosen <= high:
-        return f"{several} are more reproducible than the {chosen} taken"
-    return f"{several} are {f'about as reproducible; {chosen} taken' if low < high else 'the most reproducible'}"
+    text = f"{low} to {high} clusters are about as reproducible; {chosen} taken"
+    others = [f"{number} ({'coarser' if int(number) < chosen else 'finer'})" for number in found.get("further", {})]
+    return text + ("; alternatives: " + ", ".join(others) if others else "")
 
 
 def quality_text(mean_confidence: float, diagnostics: dict[str, Any]) -> str:

@@ -163,6 +163,10 @@ def numbers_of_clusters(summary: Summary) -> Html:
     )
     if low < high:
         note += f" Numbers from {number(low)} to {number(high)} (shaded) are about as reproducible."
+    for other in facts.get("further") or {}:
+        note += f" {other} clusters are an alternative."
+    for cluster, parts in (facts.get("splits") or {}).items():
+        note += f" Cluster {cluster} looks like {parts} groups."
     if facts.get("is_weak") is True:
         note += " No number stands out clearly."
     if facts.get("at_edge") is True:
