@@ -104,7 +104,7 @@ def number_text(found: dict[str, Any]) -> str:
         # Where none stands out, a warning says so.
         return ""
     low, high, chosen = found["low"], found["high"], found["chosen"]
-    text = f"{low} to {high} clusters are about as reproducible; {chosen} taken"
+    text = (f"{low} to {high} clusters are about as reproducible; " if low < high else "") + f"{chosen} taken"
     others = [f"{number} ({'coarser' if int(number) < chosen else 'finer'})" for number in found.get("further", {})]
     return text + ("; alternatives: " + ", ".join(others) if others else "")
 
