@@ -20,7 +20,6 @@ from cceclust.cli.options import (
     JsonOption,
     LimitOption,
     QuietOption,
-    SplitOption,
     check_above_zero,
     examples,
     output_option,
@@ -121,7 +120,6 @@ def deep(
         ),
     ] = 0,
     device: Annotated[str, training_option(metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")] = "auto",
-    split: SplitOption = None,
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
@@ -164,7 +162,7 @@ def deep(
         seed=seed,
     )
     with advising("the same command with --resume continues after the last complete epoch"), joined() as is_first:
-        collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+        collection = open_images(images, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
         known = None if labels is None else read_partial_labels(labels, len(collection), paths=collection.paths)
         with task_progress(quiet=quiet or as_json or not is_first, unit="steps") as bar:
             on_step, on_epoch = report_to(bar, epochs)

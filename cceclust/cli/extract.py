@@ -21,7 +21,6 @@ from cceclust.cli.options import (
     JsonOption,
     LimitOption,
     QuietOption,
-    SplitOption,
     examples,
     output_option,
     refuse_missing_images,
@@ -72,7 +71,6 @@ def extract(
             help="Side of the square that the network sees of an image.",
         ),
     ] = 224,
-    split: SplitOption = None,
     limit: LimitOption = None,
     dataset: ImageDatasetOption = None,
     labels_dataset: ImageLabelsOption = None,
@@ -110,7 +108,7 @@ def extract(
     from cceclust.torch.ranks import joined
 
     with advising("the same command continues where it stopped"), joined() as is_first:
-        collection = open_images(images, split=split, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
+        collection = open_images(images, limit=limit, dataset=dataset, labels_dataset=labels_dataset)
         with task_progress(quiet=quiet or as_json or not is_first, unit="images") as bar:
             extraction = extract_features(
                 collection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -88,14 +88,10 @@ QuietOption = Annotated[bool, output_option("--quiet", "-q", help="Print only wa
 ImagesArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip or .tar, an array "
-        "of images (.npy, .npz, .h5), idx files, batches of CIFAR-10/100 or STL-10.",
+        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip, or an array "
+        "of images (.npy, .npz, .h5).",
         metavar="IMAGES",
     ),
-]
-SplitOption = Annotated[
-    Literal["train", "test", "unlabeled"] | None,
-    input_option("--split", help="Which batches of a data set's folder to read; by default all labelled ones."),
 ]
 LimitOption = Annotated[int | None, input_option("--limit", min=1, help="Read only the first so many images.")]
 ImageDatasetOption = Annotated[
@@ -111,8 +107,7 @@ ImageLabelsOption = Annotated[
     input_option(
         "--labels-dataset",
         metavar="NAME",
-        help="Array of labels inside a .npz or .h5 file; [cyan]fine_labels[/] of CIFAR-100. "
-        "[dim]\\[default: labels, if there; coarse_labels][/]",
+        help="Array of labels inside a .npz or .h5 file. [dim]\\[default: labels, if there][/]",
     ),
 ]
 

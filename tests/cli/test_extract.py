@@ -89,7 +89,7 @@ def test_changed_inputs_are_refused_with_a_hint(
         assert features.n_samples == 12
 
 
-@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"], ["--split", "x"]])
+@pytest.mark.parametrize("wrong", [["--size", "0"], ["--dtype", "int8"]])
 def test_misuse_is_told_from_failure(options: list[str], wrong: list[str]) -> None:
     assert run(["extract", str(DIGITS), *options, *wrong]) == 2
     assert run(["extract", "nowhere", *options]) == 1

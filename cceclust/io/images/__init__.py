@@ -1,4 +1,4 @@
-"""Image collections: folders, lists, archives and the array formats of well-known data sets, behind one interface."""
+"""Image collections: folders, lists, archives and arrays, behind one interface."""
 
 from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.opening import open_images

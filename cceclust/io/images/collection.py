@@ -19,8 +19,6 @@ __all__ = ["ImageCollection"]
 class ImageCollection(ABC):
     """Images in a fixed order. Made by :func:`cceclust.io.images.open_images`.
 
-    A collection can be pickled: worker processes get a copy of it and open its files themselves.
-
     Attributes
     ----------
     source : str
@@ -58,11 +56,6 @@ class ImageCollection(ABC):
     @abstractmethod
     def name(self, index: int) -> str:
         """Return the name of an image for messages."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The distinct labels as text, sorted; empty without labels."""
-        return () if self.labels is None else tuple(str(label) for label in np.unique(self.labels))
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and modification times: it changes when the images do."""

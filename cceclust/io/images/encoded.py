@@ -59,29 +59,17 @@ def open_list(path: Path) -> ImageCollection:
 
 def open_zip(path: Path) -> ImageCollection:
     """List the images of a zip archive, which are decompressed in memory."""
-    with naming(str(path), "a zip archive"), zipfile.ZipFile(path) as archive:
+    with naming(str(path), "a zip archive"):
+        archive = zipfile.ZipFile(path)
         members = sorted(name for name in set(archive.namelist()) if is_image(name))
-    return EncodedImages(path, [path], [f"{path.as_posix()}/{name}" for name in members], ZipMembers(path, members))
 
-
-class ZipMembers:
-    """Reads members of a zip archive, whose directory takes long to read and is kept."""
-
-    def __init__(self, path: Path, members: Sequence[str]) -> None:
-        self.path = path
-        self.members = members
-        self.archive: zipfile.ZipFile | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # An open file cannot be sent to another process, which opens its own.
-        return {**self.__dict__, "archive": None}
-
-    def __call__(self, index: int) -> BinaryIO:
-        self.archive = self.archive or zipfile.ZipFile(self.path)
-        size = self.archive.getinfo(self.members[index]).file_size
+    def open_member(index: int) -> BinaryIO:
+        size = archive.getinfo(members[index]).file_size
         if size > MAX_MEMBER_BYTES:
             raise ValueError(f"{size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
-        return io.BytesIO(self.archive.read(self.members[index]))
+        return io.BytesIO(archive.read(members[index]))
+
+    return EncodedImages(path, [path], [f"{path.as_posix()}/{name}" for name in members], open_member)
 
 
 def is_image(name: str) -> bool:
