@@ -16,16 +16,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import CceclustError, FileContentError, FileError, InputError
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.io.atomic import naming
 from cceclust.io.features import open_features, write_features
 from cceclust.io.reading import reading
 
@@ -33,21 +33,10 @@ __all__ = ["ExtractionJournal", "holds_result_of", "skipped_images"]
 
 
 class ExtractionJournal:
-    """The features of an unfinished extraction, batch by batch. Use it in a ``with`` statement.
+    """The features of an unfinished extraction, batch by batch.
 
-    Parameters
-    ----------
-    target : Path
-        The feature file to write in the end.
-    settings : mapping of str to str, int or float
-        Everything that the rows depend on, their `dtype` included. They become attributes of the target.
-    restart : bool
-        Discard what an earlier run has done.
-
-    Attributes
-    ----------
-    images_done : int
-        Number of images that are safely stored or skipped.
+    The settings are everything that the rows depend on, their `dtype` included; they become attributes of the target.
+    `images_done` counts the images that are safely stored or skipped. `restart` discards what an earlier run has done.
     """
 
     def __init__(self, target: Path, settings: Mapping[str, Any], *, restart: bool = False) -> None:
@@ -58,37 +47,33 @@ class ExtractionJournal:
         self._n_rows = self._n_columns = 0
         # Images that could not be read, with the reason.
         self._skipped: list[tuple[int, str]] = []
-        self._files: list[BinaryIO] = []
         self._folder = folder_beside(target)
-        with self._writing():
+        self._rows_file, self._journal_file = self._folder / "features.bin", self._folder / "journal.jsonl"
+        with naming(self._folder):
             self._folder.mkdir(exist_ok=True)
-            self._start(restart)
+            self._take_over(self._folder / "settings.json", restart)
 
-    def _start(self, restart: bool) -> None:
-        settings, journal, rows = (self._folder / name for name in ("settings.json", "journal.jsonl", "features.bin"))
+    def _take_over(self, settings: Path, restart: bool) -> None:
         earlier = read_settings(settings)
         if earlier is None or restart:
             # If a kill interrupts this, the folder has no settings and counts as empty.
-            for file in (settings, journal, rows):
+            for file in (settings, self._journal_file, self._rows_file):
                 file.unlink(missing_ok=True)
             fresh = settings.with_suffix(".tmp")
             fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
             fresh.replace(settings)
         elif earlier != self._settings:
-            names = sorted(
-                name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)
-            )
-            changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in names)
+            names = {name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)}
+            changes = [f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in sorted(names)]
             raise InputError(
-                f"the extraction to {self._target} was begun with something else: {changes}; repeat the first command, "
-                "or use --restart (restart=True) to start over"
+                f"the extraction to {self._target} was begun with something else: {'; '.join(changes)}; repeat the "
+                "first command, or use --restart (restart=True) to start over"
             )
-        self._files = [rows.open("ab"), journal.open("ab")]
-        journal_bytes = self._replay(journal.read_bytes(), stored_bytes=rows.stat().st_size)
-        self._files[0].truncate(self._n_rows * self._n_columns * self._dtype.itemsize)
-        self._files[1].truncate(journal_bytes)
+        with self._rows_file.open("ab") as rows, self._journal_file.open("ab") as journal:
+            journal.truncate(self._replay(self._journal_file.read_bytes(), rows.tell()))
+            rows.truncate(self._n_rows * self._n_columns * self._dtype.itemsize)
 
-    def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
+    def _replay(self, journal: bytes, stored_bytes: int) -> int:
         """Take over the finished work listed in the journal, and return the length of its valid lines."""
         end = 0
         for line in journal.splitlines(keepends=True):
@@ -107,18 +92,15 @@ class ExtractionJournal:
         if features is not None:
             self._n_rows += len(features)
             self._n_columns = features.shape[1]
-        entry = {
-            "images": self.images_done,
-            "rows": self._n_rows,
-            "columns": self._n_columns,
-            "skipped": list(skipped),
-        }
+        counts = {"images": self.images_done, "rows": self._n_rows, "columns": self._n_columns}
         rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
-        with self._writing():
-            for file, data in zip(self._files, (rows, json.dumps(entry).encode() + b"\n"), strict=True):
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        line = json.dumps({**counts, "skipped": list(skipped)}).encode() + b"\n"
+        with naming(self._folder):
+            for path, data in ((self._rows_file, rows), (self._journal_file, line)):
+                with path.open("ab") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
 
     def finish(self, *, labels: ArrayLike | None = None, paths: ArrayLike | None = None) -> None:
         """Write the target, with the labels and paths of all images except the skipped ones, and remove the folder."""
@@ -131,40 +113,16 @@ class ExtractionJournal:
         whole = self._folder / "whole.h5"
         write_features(
             whole,
-            np.memmap(self._folder / "features.bin", self._dtype, "r", shape=(self._n_rows, self._n_columns)),
+            np.memmap(self._rows_file, self._dtype, "r", shape=(self._n_rows, self._n_columns)),
             labels=None if labels is None else np.asarray(labels)[kept],
             paths=None if paths is None else np.asarray(paths)[kept],
             skipped=[reason for _, reason in self._skipped],
             attributes=self._settings,
             force=True,
         )
-        with self._writing():
+        with naming(self._target):
             whole.replace(self._target)
-        self._close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _close(self) -> None:
-        for file in self._files:
-            file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # What was appended is kept for the next run.
-        self._close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self._close()
-            if not isinstance(error, OSError) or isinstance(error, CceclustError):
-                raise
-            raise FileError(
-                f"cannot write to {self._folder}: {error.strerror or error}; repeat the command to go on from there"
-            ) from error
 
 
 def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:

@@ -56,11 +56,9 @@ def read_config(run: Path) -> dict[str, Any]:
     """Read the settings of a run."""
     path = run / CONFIG
     with reading(path, "the configuration of a run"):
-        config = json.loads(path.read_text("utf-8"))
-        if not isinstance(config, dict):
-            raise FileContentError(f"{path} is damaged: expected a JSON object")
-    check_stamp(config, "run", path)
-    return config
+        config = dict(json.loads(path.read_text("utf-8")))
+        check_stamp(config, "run", path)
+        return config
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:
@@ -69,7 +67,4 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     if not path.is_file() or not path.stat().st_size:
         return []
     with reading(path, "the metrics of a run"):
-        epochs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        if not all(isinstance(metrics, dict) for metrics in epochs):
-            raise FileContentError(f"{path} is damaged: expected a JSON object on each line")
-    return epochs
+        return [dict(json.loads(line)) for line in path.read_text("utf-8").splitlines()]

@@ -47,11 +47,12 @@ def test_a_run_says_how_far_it_is(run: Path) -> None:
     assert description.kind == "run"
     assert description.bytes == sum(file.stat().st_size for file in run.iterdir())
     facts = description.facts
-    assert (facts["clusters"], facts["network"], facts["epochs"], facts["loss"]) == (2, "vgg4-28", "1 of 3", 2.5)
+    assert (facts["clusters"], facts["epochs"], facts["loss"]) == (2, "1 of 3", 2.5)
+    assert description.provenance["network"] == "vgg4-28"
     assert "init_sha256" not in description.provenance
 
 
-@pytest.mark.parametrize(("file", "content"), [("config.json", "[]"), ("config.json", "{"), ("metrics.jsonl", "[1]\n")])
+@pytest.mark.parametrize(("file", "content"), [("config.json", "{"), ("metrics.jsonl", "[1]\n")])
 def test_damaged_files_are_named(run: Path, file: str, content: str) -> None:
     (run / file).write_text(content)
     with pytest.raises(FileContentError, match=f"{file} is damaged"):
