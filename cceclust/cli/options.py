@@ -134,8 +134,7 @@ def check_output(features: list[Path], out: Path | None, *, as_json: bool) -> No
 
 def check_name(features: list[Path], out: Path | None) -> None:
     """Refuse features that are there but share no name that results could take."""
-    from cceclust.io.features import existing_files
-    from cceclust.io.shards import named_after
+    from cceclust.io.features import existing_files, named_after
 
     existing_files(features)
     if out is None and named_after(features) is None:

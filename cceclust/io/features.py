@@ -6,6 +6,7 @@ The contract of our own format (``.h5``) is in ``docs/files.md``.
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,23 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import FileContentError, InputError
+from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.fit.source import block_slices, computing_dtype
 from cceclust.io.arrays import StoredFile
 from cceclust.io.atomic import replacing
 from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
 from cceclust.io.provenance import check_stamp, is_stamped, stamp
 from cceclust.io.reading import by_ending, naming, refuse_what_is_no_file
-from cceclust.io.shards import StackedRows, files_meant, stacked_columns
 from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "existing_files", "open_features", "write_features"]
+__all__ = ["FeatureFile", "clusters_beside", "existing_files", "named_after", "open_features", "write_features"]
 
 # Rows here and there are read in runs of about this size.
 RUN_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
+CLUSTERS = ".clusters.h5"
+# How the names of files end that hold what was found in others.
+RESULTS = (CLUSTERS, ".predicted.h5", ".model.safetensors")
+WILDCARD = re.compile(r"[*?[]")
 
 
 @dataclass(eq=False)
@@ -121,12 +125,6 @@ class FeatureFile:
             return [(part.path, place) for part, place in self.matrix.parts]
         return [(self.path, slice(0, self.n_samples))]
 
-    @property
-    def chunk_rows(self) -> int:
-        """Number of successive rows that the file stores, and reads, as one."""
-        chunks = getattr(self.matrix, "chunks", None)
-        return min(int(chunks[0]), self.n_samples) if chunks else 1
-
     def __enter__(self) -> FeatureFile:
         return self
 
@@ -144,7 +142,10 @@ class FeatureFile:
 
     def run(self, start: int, stop: int) -> Any:
         """Return successive rows."""
-        forget_mapped_pages(self.matrix)
+        # The pages of a memory map that were read before are released: a pass over a large file needs little memory.
+        mapping = getattr(self.matrix, "base", None)
+        if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
             return self.matrix[start:stop].astype(self.dtype, copy=False)
 
@@ -155,9 +156,9 @@ class FeatureFile:
         if self.is_sparse or type(self.matrix) is np.ndarray:
             whole = self.array() if isinstance(self.matrix, StackedRows) else self.matrix
             return whole[rows].astype(self.dtype, copy=False)
-        # Each chunk is read once, and of a memory map only one run of rows is held at a time.
-        row_bytes = self.n_features * self.matrix.dtype.itemsize
-        run_rows = self.chunk_rows * max(1, RUN_BYTES // (self.chunk_rows * row_bytes))
+        # Each chunk of the file is read once, and of a memory map only one run of rows is held at a time.
+        chunk = chunk_rows(self.matrix)
+        run_rows = chunk * max(1, RUN_BYTES // (chunk * self.n_features * self.matrix.dtype.itemsize))
         result = np.empty((len(rows), self.n_features), self.dtype)
         runs, begins = np.unique(rows // run_rows, return_index=True)
         for start, begin, end in zip(runs * run_rows, begins, [*begins, len(rows)][1:], strict=True):
@@ -178,11 +179,9 @@ class FeatureFile:
         return np.asarray((found.toarray() if self.is_sparse else found)[places])
 
 
-def forget_mapped_pages(matrix: Any) -> None:
-    """Release the pages of a memory map that were read before, so that a pass over a large file needs little memory."""
-    mapping = getattr(matrix, "base", None)
-    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
+def chunk_rows(matrix: Any) -> int:
+    """Return the number of successive rows that a file stores, and reads, as one."""
+    return int((getattr(matrix, "chunks", None) or (1,))[0])
 
 
 def open_features(
@@ -242,11 +241,101 @@ def open_features(
 def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """Return the files that a path, a folder, a pattern or several of them stand for, after a check of each."""
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
-    files = files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
+    files = [file for path in paths for file in files_of(path)]
+    if not files:
+        raise InputError("there are no features; name a file")
+    if len(set(files)) < len(files):
+        raise InputError(f"{next(file for file in files if files.count(file) > 1)} is given twice; name each file once")
     for file in files:
         if file != STDIN:
             refuse_what_is_no_file(file)
     return files
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a folder or a pattern, sorted by name: none that are hidden or hold what was found in others.
+
+    Any other path stands for itself.
+    """
+    endings = (*ARRAY_FILES, *TABLE_FILES)
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.suffix.lower() in endings]
+        problem = f"{path} is a folder without feature files; expected some that end in {', '.join(endings)}"
+    elif WILDCARD.search(str(path)) and not path.exists():
+        start = Path(path.anchor)
+        found = list(start.glob(str(path.relative_to(start))))
+        problem = f"there is no file that matches {path}"
+    else:
+        return [path]
+    meant = [file for file in found if file.is_file() and not file.name.startswith(".")]
+    files = sorted(file for file in meant if not file.name.endswith(RESULTS))
+    if not files:
+        raise FileError(problem)
+    return files
+
+
+def clusters_beside(file: Path) -> Path:
+    """Return where the clusters of one of several files are written."""
+    return file.with_suffix(CLUSTERS)
+
+
+def named_after(paths: Sequence[Path]) -> Path | None:
+    """Return the file or folder that results of these features are named after; None if there is no such name.
+
+    Several files and the files of a pattern are named after their folder.
+    """
+    if len(paths) == 1 and paths[0].exists():
+        return paths[0] if paths[0].name not in ("", "..") else paths[0].resolve()
+    # The folder of a pattern is the one above its first part that has a wildcard.
+    patterns = [[part for part in (path, *path.parents) if WILDCARD.search(part.name)] for path in paths]
+    folders = {(parts or [path])[-1].parent for parts, path in zip(patterns, paths, strict=True)}
+    folder = folders.pop() if len(folders) == 1 else Path()
+    return folder if folder.name not in ("", "..") else None
+
+
+class StackedRows:
+    """The rows of several feature files of the same columns, one file after the other, in runs of rows."""
+
+    def __init__(self, features: Sequence[FeatureFile]) -> None:
+        first = features[0]
+        for part in features[1:]:
+            if part.n_features != first.n_features or part.columns != first.columns:
+                differing = set(first.columns or []).symmetric_difference(part.columns or [])
+                raise FileContentError(
+                    f"{part.path} has other columns ({part.n_features:,}) than {first.path} ({first.n_features:,}); "
+                    "expected the same in all files, in the same order"
+                    + (f", but {', '.join(sorted(differing)[:3])} differ" if differing else "")
+                )
+        ends = np.cumsum([part.n_samples for part in features]).tolist()
+        self.parts = [(part, slice(end - part.n_samples, end)) for part, end in zip(features, ends, strict=True)]
+        self.dtype = np.result_type(*(part.dtype for part in features))
+        self.is_sparse = all(part.is_sparse for part in features)
+        self.shape = (ends[-1], first.n_features)
+        self.chunks = (max(chunk_rows(part.matrix) for part in features), first.n_features)
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(self.shape[0])
+        pieces = [
+            part.run(max(start, place.start) - place.start, min(stop, place.stop) - place.start)
+            for part, place in self.parts
+            if start < place.stop and place.start < stop
+        ]
+        if self.is_sparse:
+            from scipy import sparse
+
+            return sparse.vstack(pieces, format="csr", dtype=self.dtype)
+        dense = [piece.toarray() if hasattr(piece, "toarray") else piece for piece in pieces]
+        return dense[0] if len(dense) == 1 else np.concatenate(dense)
+
+
+def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Join a column of several files; None if not all files have it."""
+    there = [column for column in columns if column is not None]
+    if not there or len(there) < len(columns):
+        return None
+    if len({column.dtype.kind == "U" for column in there}) > 1:
+        there = [column.astype(str) for column in there]
+    return np.concatenate(there)
 
 
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
@@ -288,17 +377,10 @@ def open_one(path: Path, **roles: Any) -> FeatureFile:
     return features
 
 
-def choose_arrays(
-    path: Path,
-    file: StoredFile,
-    dataset: str | None,
-    labels_dataset: str | None,
-    names_dataset: str | None,
-    keep: Sequence[str],
-) -> FeatureFile:
+def choose_arrays(path: Path, file: StoredFile, **roles: Any) -> FeatureFile:
     """Choose features, labels, paths and names among the arrays of a file."""
     stored = file.arrays
-    name = choose_matrix(path, stored, dataset)
+    name = choose_matrix(path, stored, roles["dataset"])
 
     def column(wanted: str | None, purpose: str, default: str = "") -> NDArray[Any] | None:
         if wanted is not None and wanted.strip("/") not in stored:
@@ -308,22 +390,17 @@ def choose_arrays(
     # Other matrices of an AnnData file, as those of its variables, have other rows than its index.
     has_index = OBSERVATIONS in stored and stored[OBSERVATIONS].shape == stored[name].shape[:1]
     usual_names = OBSERVATIONS if has_index and "names" not in stored else "names"
-    names = column(names_dataset, "for row names", usual_names)
+    names = column(roles["names_dataset"], "for row names", usual_names)
     return FeatureFile(
         path,
         name,
         stored[name].load(),
-        labels=column(labels_dataset, "for labels", "labels"),
+        labels=column(roles["labels_dataset"], "for labels", "labels"),
         paths=load_column(path, stored, "paths"),
         names=None if names is None else names.astype(str),
-        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in keep},
+        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in roles["keep"]},
         attributes=file.attributes,
     )
-
-
-def check_features_name(path: str | Path) -> None:
-    """Raise unless features can be written to a file of this name; call this before long work."""
-    by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
 
 
 def write_features(
@@ -369,7 +446,7 @@ def write_features(
     ((3, 3), ['a', 'b', 'a'])
     """
     matrix = np.asarray(features)
-    check_features_name(path)
+    by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.name not in FLOAT_TYPES:
         raise InputError(
             f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix (n_samples, n_features) of "

@@ -19,7 +19,7 @@ __all__ = ["LABEL_HEADERS", "label_column", "load_labels", "parse", "read_label_
 
 # If a table has several of these columns, the first in this list is used.
 LABEL_HEADERS = ("label", "labels", "class")
-OTHER_HEADERS = ("cluster", "target", "y")
+HEADERS = (*LABEL_HEADERS, "cluster", "target", "y")
 
 
 def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
@@ -45,22 +45,21 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
 
 def choose_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> NDArray[Any]:
     """Read the wanted labels, or true labels, labels, or the only column there is."""
-    columns = [name for name, array in stored.items() if len(array.shape) == 1]
     # The one array of a .npy file has the empty name.
     usual = ("true_labels", "", *LABEL_HEADERS) if wanted is None else (wanted.strip("/"),)
     name = label_column(list(stored), usual)
     if name is None and wanted is not None:
         raise FileContentError(f"{path} has no {wanted!r}; it has {contents(stored)}")
+    columns = [name for name, array in stored.items() if len(array.shape) == 1]
     if name is None and len(columns) != 1:
         raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {contents(stored)}")
     name = columns[0] if name is None else name
     labels = load_labels(path, stored, name)
     if wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv"):
-        is_header = name.lower() in (*LABEL_HEADERS, *OTHER_HEADERS) or (
-            labels.dtype.kind == "i" and not is_number(name)
-        )
-        # Without a header, the first line is a label as well.
-        labels = labels if is_header else parse([name, *(stored[name].spelled or list)()])
+        is_word = labels.dtype.kind == "i" and not is_number(name)
+        if not is_word and name.lower() not in HEADERS:
+            # Without a header, the first line is a label as well.
+            labels = parse([name, *(stored[name].spelled or list)()])
     if "row" in stored and name != "row":
         rows = load_labels(path, stored, "row")
         if np.array_equal(np.sort(rows), np.arange(len(labels))):

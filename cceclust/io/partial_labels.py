@@ -124,7 +124,12 @@ def read_soft_labels(
     elif path.suffix.lower() in TABLE_FILES:
         matrix, classes = read_soft_table(path, n_rows, names, paths)
     else:
-        matrix = read_soft_array(path)
+        with stored_file(path) as file:
+            name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
+            if name is None:
+                expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
+                raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
+            matrix = np.asarray(load_array(path, file.arrays, name))
     if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
         raise FileContentError(
             f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each row and class"
@@ -172,16 +177,12 @@ def read_soft_table(
             )
         given = np.column_stack([np.asarray(column.load(), np.float64) for column in columns.values()])
     if rows is not None:
-        given = spread(path, n_rows, rows, given, np.asarray(~np.isnan(given).all(axis=1)))
+        given = spread(path, n_rows, rows, given, ~np.isnan(given).all(axis=1))
     return given, parse(list(columns))
 
 
 def rows_of_lines(
-    path: Path,
-    stored: Mapping[str, StoredArray],
-    n_rows: int,
-    names: NDArray[Any] | None,
-    paths: NDArray[Any] | None,
+    path: Path, stored: Mapping[str, StoredArray], n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
 ) -> tuple[dict[str, StoredArray], NDArray[np.intp] | None]:
     """Return the columns of a table that do not tell rows, and the row of each of its lines; None if it tells none."""
     # Without names in the features, a column of that name says nothing of them.
@@ -191,40 +192,25 @@ def rows_of_lines(
     if not telling:
         return columns, None
     known, column = next(iter(telling.items()))
-    spelled = stored[column].spelled
-    theirs = [] if spelled is None else spelled()
+    theirs, rows = (stored[column].spelled or list)(), range(n_rows)
     if known == "row":
-        return columns, numbered_rows(path, n_rows, theirs)
-    return columns, named_rows(path, known, theirs, names if known == "name" else paths)
-
-
-def numbered_rows(path: Path, n_rows: int, texts: list[str]) -> NDArray[np.intp]:
-    """Return the rows that are told by their numbers."""
-    numbers = parse(texts)
-    bad = [text for text, row in zip(texts, numbers.tolist(), strict=True) if row not in range(n_rows)]
+        found = [row if row in rows else None for row in parse(theirs).tolist()]
+        there = f"rows go from 0 to {n_rows - 1}"
+    else:
+        ours = names if known == "name" else paths
+        places = {} if ours is None else dict(zip(ours.tolist(), rows, strict=True))
+        if ours is None or len(places) < n_rows:
+            problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
+            raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
+        found = [places.get(name) for name in theirs]
+        there = f"the features have no such {known}; theirs look like {ours[0]!s}"
+    bad = [text for text, row in zip(theirs, found, strict=True) if row is None]
     if bad:
-        raise FileContentError(f"{path} labels row {bad[0] or '(empty)'}, but rows go from 0 to {n_rows - 1}")
-    return numbers.astype(np.intp)
+        raise FileContentError(f"{path} labels {known} {bad[0] or '(empty)'}, but {there}")
+    return columns, np.array(found, np.intp)
 
 
-def named_rows(path: Path, known: str, theirs: list[str], ours: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Return the rows that are told by name or path."""
-    places = {} if ours is None else {str(name): position for position, name in enumerate(ours)}
-    if ours is None or len(places) < len(ours):
-        problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
-        raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
-    unknown = [name for name in theirs if name not in places]
-    if unknown:
-        raise FileContentError(
-            f"{path} labels {len(unknown)} {known}s that the features do not have, first {unknown[0]!r}; theirs look "
-            f"like {str(ours[0])!r}"
-        )
-    return np.array([places[name] for name in theirs], np.intp)
-
-
-def spread(
-    path: Path, n_rows: int, rows: NDArray[np.intp], given: NDArray[Any], is_known: NDArray[np.bool_]
-) -> NDArray[Any]:
+def spread(path: Path, n_rows: int, rows: NDArray[np.intp], given: NDArray[Any], is_known: Any) -> NDArray[Any]:
     """Return a value for each row: the given one, or what stands for an unknown one."""
     rows, given = rows[is_known], given[is_known]
     unknown: Any = {"U": "", "i": -1, "f": np.nan}[given.dtype.kind]
@@ -234,13 +220,3 @@ def spread(
     if differ.any():
         raise FileContentError(f"{path} gives row {rows[int(np.argmax(differ))]} two labels that differ; expected one")
     return values
-
-
-def read_soft_array(path: Path) -> NDArray[Any]:
-    """Read the soft labels or probabilities of a file of arrays."""
-    with stored_file(path) as file:
-        name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
-        if name is None:
-            expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
-            raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
-        return np.asarray(load_array(path, file.arrays, name))
