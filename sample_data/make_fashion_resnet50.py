@@ -11,10 +11,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.io import open_features, write_features
+from cceclust.io import open_features
 from cceclust.io.images import open_images
 from cceclust.torch import extract_features
 
@@ -57,7 +58,10 @@ def main() -> None:
                 "rounding": f"{DROPPED_BITS} of the 10 bits of the mantissas are zero, to make the file small",
             }
             rounded = round_mantissas(features.array())
-            write_features(TARGET, rounded, labels=features.labels, attributes=attributes, compress=True, force=True)
+            with h5py.File(TARGET, "w") as file:
+                file.create_dataset("features", data=rounded, compression="gzip", compression_opts=9, shuffle=True)
+                file["labels"] = features.labels
+                file.attrs.update(attributes)
 
 
 if __name__ == "__main__":

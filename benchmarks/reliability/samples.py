@@ -29,7 +29,9 @@ def samples() -> dict[str, bytes]:
     chances = generator.dirichlet(np.ones(CLUSTERS), ROWS).astype(np.float32)
     paths = [f"images/{row}.png" for row in range(ROWS)]
     write_features(folder / "features.h5", features, labels=labels, paths=paths, attributes={"backbone": "none"})
-    write_features(folder / "compressed.h5", features, labels=[f"class {label}" for label in labels], compress=True)
+    with h5py.File(folder / "compressed.h5", "w") as file:
+        file.create_dataset("features", data=features, chunks=(8, COLUMNS), compression="gzip", shuffle=True)
+        file["labels"] = [f"class {label}" for label in labels]
     clusters = Clusters(
         chances.argmax(axis=1),
         chances,

@@ -44,14 +44,9 @@ def clustered_features(
     if features is None and not (beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())):
         yield None
         return
+    choices = {name: origin.get(name) or None for name in ("dataset", "labels_dataset", "names_dataset")}
     try:
-        opened = open_features(
-            beside if features is None else features,
-            dataset=origin.get("dataset") or None,
-            labels_dataset=origin.get("labels_dataset"),
-            names_dataset=origin.get("names_dataset"),
-            keep=[str(name) for name in origin.get("keep") or []],
-        )
+        opened = open_features(features or beside, **choices, keep=[str(name) for name in origin.get("keep") or []])
     except (FileError, InputError):
         if features is not None:
             raise

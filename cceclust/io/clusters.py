@@ -9,9 +9,10 @@ import csv
 import io
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -164,10 +165,9 @@ def check_numbers(clusters: Clusters) -> None:
             raise InputError(f"{name} are {values.dtype} of shape {values.shape}; expected another type or shape")
     if not len(labels):
         raise InputError("there are no labels; expected at least one row")
-    expected = "0 or more" if probabilities is None else f"0 to {probabilities.shape[1] - 1}"
-    n_clusters = np.inf if probabilities is None else probabilities.shape[1]
-    if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() < n_clusters:
-        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected {expected}, or −1 for no cluster")
+    most = np.inf if probabilities is None else probabilities.shape[1] - 1
+    if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() <= most:
+        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected 0 to {most}, or −1 for no cluster")
     if probabilities is not None:
         # Written so that NaN fails as well.
         if not (probabilities.min() >= 0 and abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max() <= 0.01):
@@ -181,31 +181,23 @@ def check_numbers(clusters: Clusters) -> None:
 
 def write_everything(path: Path, clusters: Clusters) -> None:
     """Write an HDF5 file."""
-    attributes = {**stamp("clusters"), **{name: to_json(getattr(clusters, name)) for name in MAPPINGS}}
-    if clusters.model_id is not None:
-        attributes["model_id"] = clusters.model_id
-    write_hdf5(path, clusters.arrays, attributes)
+    mappings = {name: to_json(getattr(clusters, name)) for name in MAPPINGS}
+    model = {} if clusters.model_id is None else {"model_id": clusters.model_id}
+    write_hdf5(path, clusters.arrays, {**stamp("clusters"), **mappings, **model})
 
 
 def write_csv(path: Path, clusters: Clusters) -> None:
-    """Write a line for each row, for spreadsheets."""
-    if path == STDOUT:
-        write_lines(sys.stdout, clusters)
-        sys.stdout.flush()
-        return
-    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        write_lines(file, clusters)
-
-
-def write_lines(file: TextIO, clusters: Clusters) -> None:
-    """Write a header and a line for each row."""
+    """Write a header and a line for each row, for spreadsheets."""
     columns = table_columns(clusters)
     for name in ("confidence", "outlier_score"):
         if name in columns:
             columns[name] = np.char.mod("%.6g", columns[name])
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(as_cell, columns))
-    writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+    how: dict[str, Any] = {"newline": "", "encoding": "utf-8", "errors": "surrogateescape"}
+    with nullcontext(sys.stdout) if path == STDOUT else path.open("w", **how) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(as_cell, columns))
+        writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+        file.flush()
 
 
 def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:

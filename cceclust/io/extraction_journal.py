@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import FileContentError, FileError, InputError
-from cceclust.io.atomic import naming
+from cceclust.io.atomic import writing
 from cceclust.io.features import open_features, write_features
-from cceclust.io.reading import reading
+from cceclust.io.stored import load_array, stored_file
 
 __all__ = ["ExtractionJournal", "holds_result_of", "skipped_images"]
 
@@ -49,7 +48,7 @@ class ExtractionJournal:
         self._skipped: list[tuple[int, str]] = []
         self._folder = folder_beside(target)
         self._rows_file, self._journal_file = self._folder / "features.bin", self._folder / "journal.jsonl"
-        with naming(self._folder):
+        with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
             self._take_over(self._folder / "settings.json", restart)
 
@@ -95,7 +94,7 @@ class ExtractionJournal:
         counts = {"images": self.images_done, "rows": self._n_rows, "columns": self._n_columns}
         rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
         line = json.dumps({**counts, "skipped": list(skipped)}).encode() + b"\n"
-        with naming(self._folder):
+        with writing(self._folder):
             for path, data in ((self._rows_file, rows), (self._journal_file, line)):
                 with path.open("ab") as file:
                     file.write(data)
@@ -120,7 +119,7 @@ class ExtractionJournal:
             attributes=self._settings,
             force=True,
         )
-        with naming(self._target):
+        with writing(self._target):
             whole.replace(self._target)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -143,8 +142,9 @@ def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
 
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
-    with reading(target, "a feature file"), h5py.File(target) as file:
-        return file["skipped"].asstr("utf-8", errors="surrogateescape")[...].tolist() if "skipped" in file else []
+    with stored_file(target) as file:
+        skipped = load_array(target, file.arrays, "skipped")
+    return [] if skipped is None else skipped.tolist()
 
 
 def folder_beside(target: Path) -> Path:

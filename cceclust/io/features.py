@@ -412,7 +412,6 @@ def write_features(
     names: ArrayLike | None = None,
     skipped: ArrayLike | None = None,
     attributes: Mapping[str, Any] | None = None,
-    compress: bool = False,
     force: bool = False,
 ) -> None:
     """Write a feature file (HDF5).
@@ -429,8 +428,6 @@ def write_features(
         What has no row because it could not be read, and why; stored as a separate dataset if not empty.
     attributes : mapping of str to str, int, float or bool, optional
         Provenance: backbone, source, licence, …
-    compress : bool
-        Write a smaller file that is slower to read.
     force : bool
         Overwrite an existing file.
 
@@ -461,4 +458,4 @@ def write_features(
         columns["skipped"] = np.asarray(skipped)
     stated = {**(attributes or {}), **stamp("features"), "complete": True}
     with replacing(path, force=force) as part:
-        write_hdf5(part, {"features": matrix, **columns}, stated, compress=compress)
+        write_hdf5(part, {"features": matrix, **columns}, stated)

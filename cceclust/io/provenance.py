@@ -45,14 +45,11 @@ def is_stamped(attributes: Mapping[str, Any]) -> bool:
 
 def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
     """Raise unless ``attributes`` belong to a file of this kind that this version can read."""
-    expected = f"cceclust-{kind}"
     found = attributes.get("format")
-    if found != expected:
-        other = KINDS.get(str(found).removeprefix("cceclust-"))
-        if other is not None:
-            raise FileContentError(f"{path} is {other}; expected {KINDS[kind]}")
-        came = f"its format is {found!r}" if found else "it states no format"
-        raise FileContentError(f"{path} is not {KINDS[kind]} of cceclust ({came}, expected {expected!r})")
+    if found != f"cceclust-{kind}":
+        unknown = f"of an unknown format ({found!r})" if found else "a file that states no format"
+        came = KINDS.get(str(found).removeprefix("cceclust-"), unknown)
+        raise FileContentError(f"{path} is {came}; expected {KINDS[kind]}")
     version = str(attributes.get("format_version", ""))
     if not version.isdecimal() or int(version) < 1:
         raise FileContentError(f"{path} states the format version {version!r}; expected a positive number")
@@ -78,9 +75,11 @@ def as_plain_value(value: Any) -> Any:
         return as_plain_value(value.tolist())
     if isinstance(value, list | tuple):
         return [as_plain_value(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
@@ -101,7 +100,6 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
 def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
     """Raise InputError unless there is one name per cluster, if clusters have names."""
     classes = parameters.get("classes")
-    if classes is None:
-        return
-    if len(classes) != n_clusters or not all(type(name) in (int, str) for name in classes):
+    is_wrong = classes is not None and not all(type(name) in (int, str) for name in classes)
+    if is_wrong or (classes is not None and len(classes) != n_clusters):
         raise InputError(f"the names of the classes are {classes}; expected {n_clusters} integers or texts")
