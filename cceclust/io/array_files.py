@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from cceclust.io.arrays import StoredArray, StoredFile
+from cceclust.io.reading import StoredArray, StoredFile
 
 __all__ = ["checked_csr", "open_npy", "open_npz", "open_safetensors"]
 

@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.fit.source import block_slices, computing_dtype
-from cceclust.io.arrays import StoredFile
 from cceclust.io.atomic import replacing
 from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
 from cceclust.io.provenance import check_stamp, is_stamped, stamp
-from cceclust.io.reading import by_ending, naming, refuse_what_is_no_file
+from cceclust.io.reading import StoredFile, by_ending, naming, refuse_what_is_no_file
 from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES

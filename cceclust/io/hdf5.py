@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
 from cceclust.io.array_files import checked_csr
-from cceclust.io.arrays import StoredArray, StoredFile
 from cceclust.io.provenance import as_plain_value
+from cceclust.io.reading import StoredArray, StoredFile
 
 __all__ = ["OBSERVATIONS", "open_hdf5", "write_hdf5", "write_text"]
 

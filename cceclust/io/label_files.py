@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.io.arrays import StoredArray
-from cceclust.io.reading import naming, reading
+from cceclust.io.reading import StoredArray, naming, reading
 from cceclust.io.stored import contents, load_column, stored_file
 from cceclust.io.tables import is_number
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.io.arrays import StoredArray
 from cceclust.io.label_files import label_column, load_labels, parse, read_label_file
-from cceclust.io.reading import listed
+from cceclust.io.reading import StoredArray, listed
 from cceclust.io.stored import contents, load_array, stored_file
 from cceclust.io.tables import TABLE_FILES
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters

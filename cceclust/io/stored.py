@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
 from cceclust.io.array_files import open_npy, open_npz, open_safetensors
-from cceclust.io.arrays import StoredArray, StoredFile
 from cceclust.io.hdf5 import open_hdf5
-from cceclust.io.reading import by_ending, listed, naming, refuse_what_is_no_file
+from cceclust.io.reading import StoredArray, StoredFile, by_ending, listed, naming, refuse_what_is_no_file
 from cceclust.io.tables import STDIN, TABLE_FILES
 
 __all__ = ["ARRAY_FILES", "choose_matrix", "contents", "load_array", "load_column", "stored_file"]

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.arrays import StoredArray
 from cceclust.io.label_files import LABEL_HEADERS, label_column, load_labels
-from cceclust.io.reading import listed
+from cceclust.io.reading import StoredArray, listed
 from cceclust.io.tables import MISSING, is_number
 
 __all__ = ["choose_columns"]

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.arrays import StoredArray, StoredFile
-from cceclust.io.reading import listed
+from cceclust.io.reading import StoredArray, StoredFile, listed
 from cceclust.text import from_cell
 
 __all__ = ["MISSING", "STDIN", "TABLE_FILES", "is_number", "write_parquet"]

@@ -126,7 +126,7 @@ class TestArchives:
         content[100] ^= 0xFF
         (tmp_path / "pets.zip").write_bytes(content)
         images = open_images(tmp_path / "pets.zip")
-        with pytest.raises(FileContentError, match="is damaged or not compressed"):
+        with pytest.raises(FileContentError, match="is damaged or not a readable image"):
             images.read(0)
         np.testing.assert_array_equal(images.read(1), COLOURS[0])
 

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.arrays import StoredArray
 from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.decoding import as_rgb
-from cceclust.io.reading import naming
+from cceclust.io.reading import StoredArray
 from cceclust.io.stored import ARRAY_FILES, contents, load_array, load_column, stored_file
 
 __all__ = ["open_array_images"]
-
-
-class ArrayImages(ImageCollection):
-    """The images of one array, which is mapped, in an open HDF5 file, or in memory."""
-
-    def __init__(self, path: Path, dataset: str, array: Any, labels: NDArray[Any] | None) -> None:
-        super().__init__(f"{path}:{dataset}" if dataset else str(path), [path], len(array), labels=labels)
-        self._array = array
-
-    def read(self, index: int) -> NDArray[np.uint8]:
-        with naming(self.name(index), "an image that can be read"):
-            return as_rgb(np.asarray(self._array[index]))
-
-    def name(self, index: int) -> str:
-        return f"{self.files[0]}[{index}]"
 
 
 def open_array_images(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
@@ -56,20 +38,20 @@ def open_array_images(path: Path, dataset: str | None, labels_dataset: str | Non
         raise FileContentError(f"{path}: labels have the shape {labels.shape}; expected one for {shape[0]} images")
     # The others stay open, for images are read when they are asked for.
     array = ARRAY_FILES[path.suffix.lower()][1](path).arrays[name].load() if in_memory is None else in_memory
-    return ArrayImages(path, name, array, labels)
+    source = f"{path}:{name}" if name else str(path)
+    return ImageCollection(source, [path], shape[0], lambda index: as_rgb(np.asarray(array[index])), labels=labels)
 
 
 def choose_images(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> str:
     """Return the name of the images: the wanted one, ``images``, or the only array that could be images."""
-    if wanted is not None and wanted.strip("/") not in stored:
-        raise FileContentError(f"{path} has no dataset {wanted!r}; it has {contents(stored)}")
-    if wanted is not None or "images" in stored:
-        return (wanted or "images").strip("/")
     likely = [name for name, array in stored.items() if array.type_name == "uint8" and len(array.shape) in (3, 4)]
+    if wanted is not None or "images" in stored:
+        likely = [name for name in stored if name == (wanted or "images").strip("/")]
     if len(likely) > 1:
         raise FileContentError(f"{path} has several image arrays; choose one with --dataset: {contents(stored)}")
     if not likely:
-        raise FileContentError(
-            f"{path} has no images, an array (n, height, width[, channels]) of uint8; it has {contents(stored)}"
+        expected = (
+            "images, an array (n, height, width[, channels]) of uint8" if wanted is None else f"dataset {wanted!r}"
         )
+        raise FileContentError(f"{path} has no {expected}; it has {contents(stored)}")
     return likely[0]

@@ -23,30 +23,11 @@ __all__ = ["open_folder", "open_list", "open_zip"]
 MAX_MEMBER_BYTES = 1 << 28
 
 
-class EncodedImages(ImageCollection):
-    """Images that must be decoded, each with a path; class folders give the labels."""
-
-    def __init__(
-        self, source: Path, files: Sequence[Path], paths: Sequence[str], open_image: Callable[[int], Path | BinaryIO]
-    ) -> None:
-        if not paths:
-            raise FileContentError(f"{source} has no images; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
-        super().__init__(str(source), files, len(paths), labels=labels_from(paths), paths=np.array(paths))
-        self._open_image = open_image
-
-    def read(self, index: int) -> NDArray[np.uint8]:
-        with naming(self.name(index), "compressed in a way that is known"):
-            return decode(self._open_image(index), self.name(index))
-
-    def name(self, index: int) -> str:
-        return "" if self.paths is None else str(self.paths[index])
-
-
 def open_folder(path: Path) -> ImageCollection:
     """Collect the images of a folder and its subfolders, sorted by path."""
     files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
     files = [file for file in files if is_image(file.relative_to(path).as_posix())]
-    return EncodedImages(path, files, [file.as_posix() for file in files], files.__getitem__)
+    return encoded_images(path, files, [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_list(path: Path) -> ImageCollection:
@@ -54,7 +35,7 @@ def open_list(path: Path) -> ImageCollection:
     with naming(str(path), "a text with the path of an image on each line"):
         lines = [line.strip() for line in path.read_text("utf-8-sig").split("\n")]
     files = [path.parent / line for line in lines if line]
-    return EncodedImages(path, [path, *files], [file.as_posix() for file in files], files.__getitem__)
+    return encoded_images(path, [path, *files], [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_zip(path: Path) -> ImageCollection:
@@ -69,7 +50,20 @@ def open_zip(path: Path) -> ImageCollection:
             raise ValueError(f"{size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
         return io.BytesIO(archive.read(members[index]))
 
-    return EncodedImages(path, [path], [f"{path.as_posix()}/{name}" for name in members], open_member)
+    return encoded_images(path, [path], [f"{path.as_posix()}/{name}" for name in members], open_member)
+
+
+def encoded_images(
+    source: Path, files: Sequence[Path], paths: Sequence[str], open_image: Callable[[int], Path | BinaryIO]
+) -> ImageCollection:
+    """Collect images that must be decoded, each with a path; class folders give the labels."""
+    if not paths:
+        raise FileContentError(f"{source} has no images; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
+
+    def read(index: int) -> NDArray[np.uint8]:
+        return decode(open_image(index), paths[index])
+
+    return ImageCollection(str(source), files, len(paths), read, labels=labels_from(paths), paths=np.array(paths))
 
 
 def is_image(name: str) -> bool:
