@@ -217,8 +217,7 @@ def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:
 
 
 def write_npy(path: Path, clusters: Clusters) -> None:
-    """Write the labels alone."""
-    # Written to memory first: NumPy itself does not report that the disk is full.
+    """Write the labels alone, by way of memory: NumPy itself does not report that the disk is full."""
     buffer = io.BytesIO()
     np.save(buffer, clusters.labels, allow_pickle=False)
     path.write_bytes(buffer.getvalue())
@@ -244,10 +243,9 @@ def read_clusters(path: str | Path) -> Clusters:
     if "labels" not in found or found["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
     found["kept"] = {unquote(name.removeprefix(KEPT)): found.pop(name) for name in names if name.startswith(KEPT)}
-    found.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
-    model_id = file.attributes.get("model_id")
+    found |= {name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS}
     try:
-        clusters = Clusters(**found, model_id=None if model_id is None else str(model_id))
+        clusters = Clusters(**found, model_id=file.attributes.get("model_id"))
         check_numbers(clusters)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error

@@ -38,55 +38,46 @@ def open_csv(path: Path) -> StoredFile:
     content = pa.py_buffer(sys.stdin.buffer.read()) if path == STDIN else pa.memory_map(str(path)).read_buffer()
     if not len(content):
         raise FileContentError("standard input is empty; expected a table of comma-separated values")
-    first_line = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig").readline()
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
     text = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig", newline="")
+    first_line = text.readline()
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
+    text.seek(0)
     header = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
-    names = [name.strip() for name in header]
-    check_names(path, names)
+    check_names(path, [name.strip() for name in header])
     parsing = pyarrow.csv.ParseOptions(
         delimiter=delimiter,
         newlines_in_values=True,
         # A line of a single column is empty where its value is missing.
         ignore_empty_lines=len(header) > 1,
     )
-    columns = read_csv(content, parsing, pyarrow.csv.ConvertOptions(null_values=MISSING)).columns
-    for name, column in zip(names, columns, strict=True):
+
+    def read(**options: Any) -> Any:
+        how = parsing, pyarrow.csv.ConvertOptions(**options)
+        try:
+            return pyarrow.csv.read_csv(pa.BufferReader(content), pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES), *how)
+        except pa.ArrowInvalid:
+            # A single thread can say which line is wrong.
+            reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False)
+            return pyarrow.csv.read_csv(pa.BufferReader(content), reading, *how)
+
+    def spelled(name: str) -> list[str]:
+        (column,) = read(include_columns=[name], column_types={name: pa.string()}).columns
+        return [from_cell(cell.strip()) for cell in column.to_pylist()]
+
+    stored = {}
+    for name, column in zip(header, read(null_values=MISSING).columns, strict=True):
         if pa.types.is_binary(column.type):
             raise ValueError(f"column {name!r} has another encoding")
-    return StoredFile(
-        {
-            name: described(name, column, partial(cells_of, content, parsing, spelling))
-            for name, spelling, column in zip(names, header, columns, strict=True)
-        }
-    )
-
-
-def read_csv(content: Any, parsing: Any, converting: Any) -> Any:
-    """Read columns of separated values."""
-    reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES)
-    try:
-        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
-    except pa.ArrowInvalid:
-        # A single thread can say which line is wrong.
-        reading.use_threads = False
-        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
-
-
-def cells_of(content: Any, parsing: Any, name: str) -> list[str]:
-    """Read a column of separated values as it is spelled."""
-    converting = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
-    (column,) = read_csv(content, parsing, converting).columns
-    return [from_cell(text.strip()) for text in column.to_pylist()]
+        stored[name.strip()] = described(name, column, partial(spelled, name))
+    return StoredFile(stored)
 
 
 def check_names(path: Path, header: Sequence[str]) -> None:
     """Raise unless every column has a name of its own, and the first line is one of names rather than a row."""
     # Programs that write row names leave the name of the first column empty.
-    unnamed = [number for number, name in enumerate(header, 1) if not name and number > 1]
-    if not header or unnamed:
-        raise FileContentError(f"{path}: column {unnamed[0] if unnamed else 1} has no name in the header")
-    repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if not header or "" in header[1:]:
+        raise FileContentError(f"{path}: column {list(header).index('', 1) + 1 if header else 1} has no name")
+    repeated = [name for name in header if header.count(name) > 1]
     if repeated:
         raise FileContentError(f"{path} has several columns of the name {repeated[0]!r}; give each its own")
     numbers = [name for name in header if is_number(name)]
