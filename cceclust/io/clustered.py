@@ -9,7 +9,7 @@ from pathlib import Path
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, open_features
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 from cceclust.io.reading import refuse_what_is_no_file
 from cceclust.io.stored import stored_file
 from cceclust.io.tables import TABLE_FILES

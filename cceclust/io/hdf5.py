@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
-from cceclust.io.array_files import checked_csr
 from cceclust.io.provenance import as_plain_value
 from cceclust.io.reading import StoredArray, StoredFile
 
-__all__ = ["OBSERVATIONS", "open_hdf5", "write_hdf5", "write_text"]
+__all__ = ["OBSERVATIONS", "checked_csr", "open_hdf5", "write_hdf5", "write_text"]
 
 # The names of the observations in an AnnData file.
 OBSERVATIONS = "obs/_index"
@@ -99,6 +98,17 @@ def sparse_group(group: h5py.Group) -> StoredArray:
 
     is_known = kind in ("csr", "csc")
     return StoredArray(shape, "sparse" if is_known else "other", f"a sparse matrix ({kind})", load)
+
+
+def checked_csr(matrix: Any) -> Any:
+    """Return a sparse matrix as CSR, after a check: compiled code would read outside its arrays at a wrong index."""
+    if matrix.data.ndim != 1 or matrix.dtype.kind not in "fiub":
+        raise ValueError(f"a sparse matrix of {matrix.dtype} and not of numbers")
+    if matrix.format != "coo":
+        matrix.check_format(full_check=True)
+    rows = matrix.tocsr()
+    rows.sum_duplicates()
+    return rows
 
 
 def write_hdf5(path: Path, arrays: Mapping[str, ArrayLike], attributes: Mapping[str, Any]) -> None:

@@ -68,9 +68,7 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.coef.ndim != 2 or 0 in self.coef.shape:
-            raise InputError(
-                f"coef has shape {self.coef.shape}; expected (n_clusters, n_features), at least one of each"
-            )
+            raise InputError(f"coef has shape {self.coef.shape}; expected (n_clusters, n_features), not empty")
         n_clusters, n_features = self.coef.shape
         n_axes = 0 if self.curves is None else len(self.curves.axes)
         shapes = {
@@ -193,7 +191,9 @@ def read_model(path: str | Path) -> Model:
     curves = [tensors[name] for name in CURVE_TENSORS if name in tensors]
     if missing or len(curves) not in (0, len(CURVE_TENSORS)):
         raise FileContentError(f"{path} is damaged: it has no {missing[0] if missing else 'complete curves'}")
-    mappings = {name: from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance")}
+    mappings: dict[str, Any] = {
+        name: from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance")
+    }
     weights: dict[str, Any] = {name: tensors.get(name) for name in ("coef", "intercept", "cluster_centers")}
     try:
         model = Model(**weights, **mappings, curves=Curves(*curves) if curves else None)

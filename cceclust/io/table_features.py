@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.label_files import LABEL_HEADERS, label_column, load_labels
+from cceclust.io.partial_labels import LABEL_HEADERS, label_column, load_labels
 from cceclust.io.reading import StoredArray, listed
 from cceclust.io.tables import MISSING, is_number
 

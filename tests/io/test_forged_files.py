@@ -25,7 +25,7 @@ from cceclust.io import (
     write_model,
 )
 from cceclust.io.description import describe
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 
 
 def hdf5(path: Path, **datasets: Any) -> Path:
@@ -131,9 +131,9 @@ def test_attributes_that_are_no_text_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tensors", "parameters", "message"),
     [
-        ({"coef": np.ones((0, 3)), "intercept": np.ones(0)}, "{}", "got shapes"),
-        ({"coef": np.ones((2, 0)), "intercept": np.ones(2)}, "{}", "got shapes"),
-        ({"coef": np.ones((2, 3), int), "intercept": np.ones(2)}, "{}", "of type int64"),
+        ({"coef": np.ones((0, 3)), "intercept": np.ones(0)}, "{}", "coef has shape"),
+        ({"coef": np.ones((2, 0)), "intercept": np.ones(2)}, "{}", "coef has shape"),
+        ({"coef": np.ones((2, 3), int), "intercept": np.ones(2)}, "{}", "coef is int64"),
         ({"coef": np.full((2, 3), np.nan), "intercept": np.ones(2)}, "{}", "NaN or infinity"),
         ({"coef": np.ones((2, 3))}, "{}", "it has no intercept"),
         ({"coef": np.ones((2, 3)), "intercept": np.ones(2)}, '{"classes": 7}', "'classes' in its parameters is 7"),

@@ -8,7 +8,7 @@ import pytest
 
 from cceclust.errors import CceclustError, FileContentError, FileError
 from cceclust.io import Clusters, write_clusters, write_features
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 
 
 def write_text(path, text):

@@ -107,7 +107,7 @@ def test_curves_that_miss_a_part_are_refused(tmp_path: Path, lost: str) -> None:
 
 
 def test_curves_of_another_shape_are_refused() -> None:
-    with pytest.raises(InputError, match="curve_weights have shapes"):
+    with pytest.raises(InputError, match="curve_weights is float64 of shape"):
         Model(np.eye(2, 3), np.zeros(2), curves=Curves(np.ones((2, 3)), np.ones(2), np.ones((2, 4))))
 
 
