@@ -155,19 +155,16 @@ def folder_beside(target: Path) -> Path:
 def read_settings(path: Path) -> dict[str, Any] | None:
     """Read the settings of an earlier run; None if it was killed before they were written."""
     try:
-        settings = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
+        return dict(json.loads(path.read_text("utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    return settings if isinstance(settings, dict) else None
 
 
 def parse_entry(line: bytes) -> dict[str, Any] | None:
     """Parse a line of the journal; None for a line that a kill cut off or that cceclust did not write."""
     try:
-        entry = json.loads(line)
-        counts = [entry[name] for name in ("images", "rows", "columns")]
-        is_whole = line.endswith(b"\n") and all(type(count) is int and count >= 0 for count in counts)
-        skipped = [(int(index), str(reason)) for index, reason in entry["skipped"]]
-    except (ValueError, TypeError, LookupError):
+        entry = dict(json.loads(line))
+        is_whole = line.endswith(b"\n") and entry.keys() == {"images", "rows", "columns", "skipped"}
+    except (ValueError, TypeError):
         return None
-    return {**entry, "skipped": skipped} if is_whole else None
+    return entry if is_whole else None

@@ -9,7 +9,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.fit.source import block_slices, computing_dtype
 from cceclust.io.atomic import replacing
 from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
-from cceclust.io.provenance import check_stamp, is_stamped, stamp
+from cceclust.io.provenance import check_stamp, stamp
 from cceclust.io.reading import StoredFile, by_ending, naming, refuse_what_is_no_file
 from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
@@ -45,10 +45,8 @@ class FeatureFile:
 
     Attributes
     ----------
-    path : Path
-        The file.
-    dataset : str
-        The name of the matrix inside the file; empty for ``.npy``, which holds only one.
+    path, dataset : Path and str
+        The file, and the name of the matrix inside it; empty for ``.npy``, which holds only one.
     matrix : object
         What has the shape and the type of the stored numbers, and gives runs of rows.
     labels, paths, names : ndarray of shape (n_samples,) or None
@@ -81,10 +79,8 @@ class FeatureFile:
     def __post_init__(self) -> None:
         where = f"{self.path}: dataset {self.dataset!r}" if self.dataset else f"{self.path}"
         shape = tuple(self.matrix.shape)
-        if len(shape) != 2:
-            raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
-        if 0 in shape:
-            raise FileContentError(f"{where} is empty: its shape is {shape}")
+        if len(shape) != 2 or 0 in shape:
+            raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features), not empty")
         for name, column in {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}.items():
             if column is not None and column.shape != shape[:1]:
                 raise FileContentError(
@@ -299,11 +295,9 @@ class StackedRows:
         first = features[0]
         for part in features[1:]:
             if part.n_features != first.n_features or part.columns != first.columns:
-                differing = set(first.columns or []).symmetric_difference(part.columns or [])
                 raise FileContentError(
                     f"{part.path} has other columns ({part.n_features:,}) than {first.path} ({first.n_features:,}); "
                     "expected the same in all files, in the same order"
-                    + (f", but {', '.join(sorted(differing)[:3])} differ" if differing else "")
                 )
         ends = np.cumsum([part.n_samples for part in features]).tolist()
         self.parts = [(part, slice(end - part.n_samples, end)) for part, end in zip(features, ends, strict=True)]
@@ -330,30 +324,24 @@ class StackedRows:
 def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     """Join a column of several files; None if not all files have it."""
     there = [column for column in columns if column is not None]
-    if not there or len(there) < len(columns):
+    if len(there) < len(columns):
         return None
-    if len({column.dtype.kind == "U" for column in there}) > 1:
-        there = [column.astype(str) for column in there]
-    return np.concatenate(there)
+    is_text = any(column.dtype.kind == "U" for column in there)
+    return np.concatenate([column.astype(str) for column in there] if is_text else there)
 
 
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     """Put feature files together to one matrix. What only some of them have is left out."""
     first = parts[0]
-    kept = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
-    return FeatureFile(
-        path,
-        first.dataset,
-        StackedRows(parts),
-        labels=stacked_columns([part.labels for part in parts]),
-        paths=stacked_columns([part.paths for part in parts]),
-        names=stacked_columns([part.names for part in parts]),
-        kept={name: column for name, column in kept.items() if column is not None},
-        columns=first.columns,
+    return replace(
+        first,
+        path=path,
+        matrix=StackedRows(parts),
+        **{name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")},
+        kept={name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept},
         attributes=dict(
             item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
         ),
-        notes=first.notes,
     )
 
 
@@ -364,7 +352,8 @@ def open_one(path: Path, **roles: Any) -> FeatureFile:
         if path == STDIN or path.suffix.lower() in TABLE_FILES:
             shown = Path("stdin") if path == STDIN else path
             return FeatureFile(shown, roles["dataset"] or "", **choose_columns(shown, file.arrays, **roles))
-        if is_stamped(file.attributes):
+        # Other tools may use the attribute "format" differently.
+        if str(file.attributes.get("format", "")).startswith("cceclust-"):
             check_stamp(file.attributes, "features", path)
             if not file.attributes.get("complete", True):
                 raise FileContentError(
@@ -425,7 +414,7 @@ def write_features(
         True labels (integers or strings), the source of each row, and its name.
     skipped : array-like of str, optional
         What has no row because it could not be read, and why; stored as a separate dataset if not empty.
-    attributes : mapping of str to str, int, float or bool, optional
+    attributes : mapping, optional
         Provenance: backbone, source, licence, …
     force : bool
         Overwrite an existing file.

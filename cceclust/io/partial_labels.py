@@ -87,8 +87,7 @@ def read_partial_labels(
     """Read labels of some rows.
 
     The source is a table with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``, any file
-    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features. Paths
-    and names are those of all rows, for tables that tell rows by them.
+    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features.
     """
     path = Path(source)
     if features is not None and not path.exists():

@@ -13,10 +13,10 @@ from cceclust.errors import FileContentError, InputError
 from cceclust.text import without_folders
 from cceclust.version import __version__
 
-__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
+__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "stamp", "to_json"]
 
-# The newest version that is read; a file states the oldest that has all it needs.
-FORMAT_VERSION, FIRST_VERSION = 2, 1
+# Those that are read; a file states the oldest that has all it needs.
+VERSIONS = ("1", "2")
 KINDS = {
     "features": "a feature file",
     "clusters": "a cluster file",
@@ -33,14 +33,9 @@ KNOWN_ENTRIES: dict[type, tuple[str, ...]] = {
 }
 
 
-def stamp(kind: str, version: int = FIRST_VERSION) -> dict[str, str]:
+def stamp(kind: str, version: int = 1) -> dict[str, str]:
     """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
     return {"format": f"cceclust-{kind}", "format_version": str(version), "tool_version": __version__}
-
-
-def is_stamped(attributes: Mapping[str, Any]) -> bool:
-    """Tell whether a file is a cceclust file; other tools may use the attribute ``format`` differently."""
-    return str(attributes.get("format", "")).startswith("cceclust-")
 
 
 def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
@@ -50,13 +45,11 @@ def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
         unknown = f"of an unknown format ({found!r})" if found else "a file that states no format"
         came = KINDS.get(str(found).removeprefix("cceclust-"), unknown)
         raise FileContentError(f"{path} is {came}; expected {KINDS[kind]}")
-    version = str(attributes.get("format_version", ""))
-    if not version.isdecimal() or int(version) < 1:
-        raise FileContentError(f"{path} states the format version {version!r}; expected a positive number")
-    if int(version) > FORMAT_VERSION:
+    version = str(attributes.get("format_version"))
+    if version not in VERSIONS:
         raise FileContentError(
-            f"{path} has format version {version}, newer than {FORMAT_VERSION}, the newest this cceclust "
-            f"({__version__}) reads; use a newer cceclust"
+            f"{path} has format version {version}, but cceclust {__version__} reads {' and '.join(VERSIONS)}; use a "
+            "newer cceclust"
         )
 
 
@@ -100,6 +93,5 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
 def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
     """Raise InputError unless there is one name per cluster, if clusters have names."""
     classes = parameters.get("classes")
-    is_wrong = classes is not None and not all(type(name) in (int, str) for name in classes)
-    if is_wrong or (classes is not None and len(classes) != n_clusters):
+    if classes is not None and [type(name) in (int, str) for name in classes] != [True] * n_clusters:
         raise InputError(f"the names of the classes are {classes}; expected {n_clusters} integers or texts")

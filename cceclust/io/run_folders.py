@@ -42,14 +42,9 @@ def clusters_of(path: str | Path) -> Path:
     run = run_of(path)
     if run is None:
         return Path(path)
-    clusters = run / CLUSTERS
-    if not clusters.is_file():
-        n_epochs, n_done = read_config(run).get("n_epochs"), len(read_metrics(run))
-        raise FileContentError(
-            f"the run in {run} has no clusters yet: {n_done} of {n_epochs} epochs are done; continue it with its "
-            "command and --resume"
-        )
-    return clusters
+    if not (run / CLUSTERS).is_file():
+        raise FileContentError(f"the run in {run} has no clusters yet; continue it with its command and --resume")
+    return run / CLUSTERS
 
 
 def read_config(run: Path) -> dict[str, Any]:

@@ -31,19 +31,8 @@ TENSOR_TYPES = {
 
 def open_npy(path: Path) -> StoredFile:
     """Map the only array of a file into memory; its name is empty."""
-    with path.open("rb") as file:
-        shape, dtype = read_header(file)
-    # An empty array has no bytes to map.
-    load = partial(np.load, path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
-    return StoredFile({"": StoredArray.of_dtype(shape, dtype, load)})
-
-
-def read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return (shape, dtype) from the start of NumPy's format, in any of its versions."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return StoredFile({"": StoredArray.of_dtype(array.shape, array.dtype, lambda: array)})
 
 
 def open_npz(path: Path) -> StoredFile:
@@ -60,17 +49,18 @@ def open_npz(path: Path) -> StoredFile:
         stored = {}
         for name in archive.files:
             with members.open(f"{name}.npy") as member:
-                stored[name] = StoredArray.of_dtype(*read_header(member), partial(archive.__getitem__, name))
+                is_first = np.lib.format.read_magic(member) == (1, 0)
+                read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(member)
+            stored[name] = StoredArray.of_dtype(shape, dtype, partial(archive.__getitem__, name))
         return StoredFile(stored, close=stack.pop_all().close)
 
 
 class Tensor:
     """A tensor of which runs of rows can be read."""
 
-    def __init__(self, stored: Any) -> None:
-        self._stored = stored
-        self.shape = tuple(stored.get_shape())
-        self.dtype = np.dtype(TENSOR_TYPES[stored.get_dtype()])
+    def __init__(self, stored: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._stored, self.shape, self.dtype = stored, shape, dtype
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         # The library cannot slice what is empty.
@@ -78,15 +68,14 @@ class Tensor:
 
 
 def open_safetensors(path: Path) -> StoredFile:
-    """List the tensors of a file."""
+    """List the tensors of a file; those that NumPy has no type for are only named."""
     file: Any = safe_open(path, framework="numpy")
     stored = {}
     for name in file.keys():  # noqa: SIM118, this is no dict
         tensor = file.get_slice(name)
-        shape, type_name = tuple(tensor.get_shape()), tensor.get_dtype()
-        kind = "numbers" if type_name in TENSOR_TYPES else "other"
-        shown = str(np.dtype(TENSOR_TYPES[type_name])) if kind == "numbers" else type_name
-        stored[name] = StoredArray(shape, kind, shown, partial(Tensor, tensor))
+        dtype = np.dtype(TENSOR_TYPES.get(tensor.get_dtype(), object))
+        shape = tuple(tensor.get_shape())
+        stored[name] = StoredArray.of_dtype(shape, dtype, partial(Tensor, tensor, shape, dtype))
     return StoredFile(stored, dict(file.metadata() or {}))
 
 

@@ -116,7 +116,7 @@ class TestSeparatedValues:
             ("a,,c\n1,2,3\n", "column 2 has no name"),
             ("0.5,0.25\n1,2\n", "first line looks like a row of data"),
             ("3,7\n1,2\n", "first line looks like a row of data"),
-            ("a,b\n", "is empty: its shape is"),
+            ("a,b\n", "not empty"),
             ('a,b\n"1,2\n', "damaged or not UTF-8 text of comma-separated values"),
             ("name\nx\n", "no column of features"),
         ],
