@@ -333,12 +333,16 @@ def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | No
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     """Put feature files together to one matrix. What only some of them have is left out."""
     first = parts[0]
+    columns: dict[str, Any] = {
+        name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")
+    }
+    kept: dict[str, Any] = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
     return replace(
         first,
+        **columns,
         path=path,
         matrix=StackedRows(parts),
-        **{name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")},
-        kept={name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept},
+        kept=kept,
         attributes=dict(
             item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
         ),

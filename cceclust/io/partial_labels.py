@@ -16,15 +16,7 @@ from cceclust.io.stored import contents, load_array, load_column, stored_file
 from cceclust.io.tables import TABLE_FILES, is_number
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
-__all__ = [
-    "LABEL_HEADERS",
-    "PartialLabels",
-    "label_column",
-    "load_labels",
-    "read_label_file",
-    "read_partial_labels",
-    "read_soft_labels",
-]
+__all__ = ["PartialLabels", "read_label_file", "read_partial_labels", "read_soft_labels"]
 
 # If a table has several of these columns, the first in this list is used.
 LABEL_HEADERS = ("label", "labels", "class")
@@ -178,11 +170,9 @@ def read_soft_table(
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
     with stored_file(path) as file:
         columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
-        words = [name for name, column in columns.items() if column.kind != "numbers" or len(column.shape) > 1]
+        words = [name for name, column in columns.items() if column.kind != "numbers"]
         if words or not columns:
-            raise FileContentError(
-                f"{path}: {listed(words)} holds no numbers; expected a column of them for each class"
-            )
+            raise FileContentError(f"{path}: {listed(words)} holds no numbers; expected them for each class")
         given = np.column_stack([np.asarray(column.load(), np.float64) for column in columns.values()])
     if rows is not None:
         given = spread(path, n_rows, rows, given, ~np.isnan(given).all(axis=1))
@@ -256,11 +246,10 @@ def choose_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
     # The one array of a .npy file has the empty name.
     usual = ("true_labels", "", *LABEL_HEADERS) if wanted is None else (wanted.strip("/"),)
     name = label_column(list(stored), usual)
-    if name is None and wanted is not None:
-        raise FileContentError(f"{path} has no {wanted!r}; it has {contents(stored)}")
     columns = [name for name, array in stored.items() if len(array.shape) == 1]
-    if name is None and len(columns) != 1:
-        raise FileContentError(f"{path} has no labels; name them with --labels-dataset, one of {contents(stored)}")
+    if name is None and (wanted is not None or len(columns) != 1):
+        absent = "labels; name them with --labels-dataset" if wanted is None else repr(wanted)
+        raise FileContentError(f"{path} has no {absent}; it has {contents(stored)}")
     name = columns[0] if name is None else name
     labels = load_labels(path, stored, name)
     if wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv"):

@@ -12,17 +12,6 @@ import numpy as np
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-__all__ = [
-    "StoredArray",
-    "StoredFile",
-    "by_ending",
-    "listed",
-    "naming",
-    "reading",
-    "refuse_what_is_no_file",
-    "refuse_what_is_not_there",
-]
-
 Choice = TypeVar("Choice")
 
 

@@ -31,7 +31,7 @@ TENSOR_TYPES = {
 
 def open_npy(path: Path) -> StoredFile:
     """Map the only array of a file into memory; its name is empty."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = np.lib.format.open_memmap(path, mode="r")
     return StoredFile({"": StoredArray.of_dtype(array.shape, array.dtype, lambda: array)})
 
 
@@ -73,9 +73,12 @@ def open_safetensors(path: Path) -> StoredFile:
     stored = {}
     for name in file.keys():  # noqa: SIM118, this is no dict
         tensor = file.get_slice(name)
-        dtype = np.dtype(TENSOR_TYPES.get(tensor.get_dtype(), object))
-        shape = tuple(tensor.get_shape())
-        stored[name] = StoredArray.of_dtype(shape, dtype, partial(Tensor, tensor, shape, dtype))
+        shape, type_name = tuple(tensor.get_shape()), tensor.get_dtype()
+        if type_name in TENSOR_TYPES:
+            dtype = np.dtype(TENSOR_TYPES[type_name])
+            stored[name] = StoredArray.of_dtype(shape, dtype, partial(Tensor, tensor, shape, dtype))
+        else:
+            stored[name] = StoredArray(shape, "other", type_name, lambda: None)
     return StoredFile(stored, dict(file.metadata() or {}))
 
 

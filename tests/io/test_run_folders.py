@@ -34,7 +34,7 @@ def test_a_run_is_named_by_its_folder_or_its_network(run: Path, tmp_path: Path) 
 
 
 def test_clusters_are_there_once_the_run_is_complete(run: Path) -> None:
-    with pytest.raises(FileContentError, match="no clusters yet; .* --resume"):
+    with pytest.raises(FileContentError, match=r"no clusters yet; .* --resume"):
         clusters_of(run)
     assert describe(run).facts["complete"] is False
     write_clusters(run / "clusters.h5", Clusters(np.array([0, 1])))
