@@ -88,8 +88,7 @@ QuietOption = Annotated[bool, output_option("--quiet", "-q", help="Print only wa
 ImagesArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip, or an array "
-        "of images (.npy, .npz, .h5).",
+        help="A folder of images (class subfolders become labels), a .zip, or an array of images (.npy, .npz, .h5).",
         metavar="IMAGES",
     ),
 ]

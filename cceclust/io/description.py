@@ -14,7 +14,7 @@ from cceclust.io.clusters import read_clusters
 from cceclust.io.features import FeatureFile, existing_files, open_features
 from cceclust.io.models import read_model
 from cceclust.io.reading import listed
-from cceclust.io.run_folders import CLUSTERS, RUN_FILES, read_config, read_metrics, run_of
+from cceclust.io.run_folders import clusters_of
 from cceclust.io.stored import ARRAY_FILES, stored_file
 from cceclust.io.tables import STDIN
 
@@ -25,7 +25,7 @@ Facts = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass
 class FileDescription:
-    """What a file holds ("features", "clusters", "model" or "run") and what it says about its origin."""
+    """What a file holds ("features", "clusters" or "model") and what it says about its origin."""
 
     path: str
     kind: str
@@ -35,19 +35,19 @@ class FileDescription:
 
 
 def describe(path: str | Path, **choices: Any) -> FileDescription:
-    """Describe a feature, cluster or model file, several files of features, or a run of ``cceclust deep``.
+    """Describe a feature, cluster or model file, several files of features, or the clusters of a run.
 
     The choices are those of :func:`cceclust.io.open_features`.
     """
-    run, path = run_of(path), Path(path)
-    files = existing_files(path) if run is None else [file for name in RUN_FILES if (file := run / name).is_file()]
-    kind = "run" if run else "features" if choices.get("dataset") or len(files) > 1 else kind_of(files[0])
+    path = clusters_of(path)
+    files = existing_files(path)
     n_bytes = sum(file.stat().st_size for file in files if file != STDIN)
+    kind = "features" if choices.get("dataset") or len(files) > 1 else kind_of(files[0])
     if kind == "features":
         with open_features(path, **choices) as features:
             return FileDescription(str(path), kind, n_bytes, feature_facts(features), features.attributes)
-    facts = {"clusters": cluster_facts, "model": model_facts, "run": run_facts}[kind]
-    return FileDescription(str(path), kind, n_bytes, *facts(run or path))
+    facts = {"clusters": cluster_facts, "model": model_facts}[kind]
+    return FileDescription(str(path), kind, n_bytes, *facts(path))
 
 
 def kind_of(path: Path) -> str:
@@ -80,18 +80,6 @@ def model_facts(path: Path) -> Facts:
         "parameters": model.parameters,
     }
     return facts, model.provenance
-
-
-def run_facts(path: Path) -> Facts:
-    config, epochs = read_config(path), read_metrics(path)
-    last = epochs[-1] if epochs else {}
-    facts = {
-        "clusters": config.pop("n_clusters", None),
-        "epochs": f"{len(epochs)} of {config.pop('n_epochs', None)}",
-        "complete": (path / CLUSTERS).is_file(),
-        **{name: last.get(name) for name in ("loss", "cluster_entropy", "accuracy", "nmi", "ari")},
-    }
-    return facts, {name: value for name, value in config.items() if value is not None}
 
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:

@@ -1,18 +1,14 @@
 """The journal of an extraction: it can be killed at any moment and continues where it stopped.
 
-HDF5 files do not survive a kill in the middle of a write, so rows go to a plain file first, in the folder
-``<target>.part``::
-
-    settings.json   what makes these features what they are; a run with other settings does not add to them
-    features.bin    the rows, as raw numbers
-    journal.jsonl   a line for each batch that is safely in features.bin, written after it
-
-Rows without a line in the journal are cut off when the work continues. When all images are done, the target is written
-inside the folder and renamed, so that it exists either complete or not at all.
+HDF5 files do not survive a kill in the middle of a write. So the rows of each batch of images go to a small file of
+their own first, in the folder ``<target>.part``, beside ``settings.json``, which says what makes these features what
+they are: a run with other settings does not add to them. When all images are done, the target is written inside the
+folder and renamed, so that it exists either complete or not at all.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -42,77 +38,68 @@ class ExtractionJournal:
         self.images_done = 0
         self._target = target
         self._settings = dict(settings)
-        self._dtype = np.dtype(settings["dtype"])
-        self._n_rows = self._n_columns = 0
+        self._batches: list[Path] = []
         # Images that could not be read, with the reason.
         self._skipped: list[tuple[int, str]] = []
         self._folder = folder_beside(target)
-        self._rows_file, self._journal_file = self._folder / "features.bin", self._folder / "journal.jsonl"
+        earlier = None if restart else read_settings(self._folder)
         with writing(self._folder):
-            self._folder.mkdir(exist_ok=True)
-            self._take_over(self._folder / "settings.json", restart)
-
-    def _take_over(self, settings: Path, restart: bool) -> None:
-        earlier = read_settings(settings)
-        if earlier is None or restart:
-            # If a kill interrupts this, the folder has no settings and counts as empty.
-            for file in (settings, self._journal_file, self._rows_file):
-                file.unlink(missing_ok=True)
-            fresh = settings.with_suffix(".tmp")
-            fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
-            fresh.replace(settings)
-        elif earlier != self._settings:
+            if earlier is None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder.mkdir()
+                self._write(self._folder / "settings.json", json.dumps(self._settings, indent=1).encode())
+        if earlier is not None and earlier != self._settings:
             names = {name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)}
             changes = [f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in sorted(names)]
             raise InputError(
-                f"the extraction to {self._target} was begun with something else: {'; '.join(changes)}; repeat the "
-                "first command, or use --restart (restart=True) to start over"
+                f"the extraction to {target} was begun with something else: {'; '.join(changes)}; repeat the first "
+                "command, or use --restart (restart=True) to start over"
             )
-        with self._rows_file.open("ab") as rows, self._journal_file.open("ab") as journal:
-            journal.truncate(self._replay(self._journal_file.read_bytes(), rows.tell()))
-            rows.truncate(self._n_rows * self._n_columns * self._dtype.itemsize)
+        for path in sorted(self._folder.glob("*.npz")):
+            # After a power cut, a batch may be missing; those behind it are made again.
+            if int(path.stem) == self.images_done:
+                with stored_file(path) as batch:
+                    n_images, skipped = (batch.arrays[name].load().item() for name in ("n_images", "skipped"))
+                    self._add(path, n_images, json.loads(skipped))
 
-    def _replay(self, journal: bytes, stored_bytes: int) -> int:
-        """Take over the finished work listed in the journal, and return the length of its valid lines."""
-        end = 0
-        for line in journal.splitlines(keepends=True):
-            entry = parse_entry(line)
-            if entry is None or entry["rows"] * entry["columns"] * self._dtype.itemsize > stored_bytes:
-                break
-            end += len(line)
-            self.images_done, self._n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
-            self._skipped += entry["skipped"]
-        return end
+    def _write(self, path: Path, content: bytes) -> None:
+        part = path.with_suffix(".new")
+        with writing(self._folder), part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+    def _add(self, path: Path, n_images: int, skipped: Sequence[tuple[int, str]]) -> None:
+        self._batches.append(path)
+        self._skipped += skipped
+        self.images_done += n_images
 
     def append(self, features: NDArray[Any] | None, n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
         """Store the rows of a batch of images; those with the skipped numbers have none, for the reasons given."""
-        self.images_done += n_images
-        self._skipped += skipped
-        if features is not None:
-            self._n_rows += len(features)
-            self._n_columns = features.shape[1]
-        counts = {"images": self.images_done, "rows": self._n_rows, "columns": self._n_columns}
-        rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
-        line = json.dumps({**counts, "skipped": list(skipped)}).encode() + b"\n"
-        with writing(self._folder):
-            for path, data in ((self._rows_file, rows), (self._journal_file, line)):
-                with path.open("ab") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
+        rows = np.empty((0, 0)) if features is None else features
+        path, buffer = self._folder / f"{self.images_done:012}.npz", io.BytesIO()
+        np.savez(buffer, rows=rows, n_images=n_images, skipped=json.dumps(list(skipped)))
+        self._write(path, buffer.getvalue())
+        self._add(path, n_images, skipped)
 
     def finish(self, *, labels: ArrayLike | None = None, paths: ArrayLike | None = None) -> None:
         """Write the target, with the labels and paths of all images except the skipped ones, and remove the folder."""
-        if not self._n_rows:
+        kept = np.ones(self.images_done, bool)
+        kept[[index for index, _ in self._skipped]] = False
+        if not kept.any():
             raise FileContentError(
                 f"none of the {self.images_done} images can be read; the first: {self._skipped[0][1]}"
             )
-        kept = np.ones(self.images_done, bool)
-        kept[[index for index, _ in self._skipped]] = False
-        whole = self._folder / "whole.h5"
+        # All rows together may be larger than memory.
+        together, whole = self._folder / "rows.bin", self._folder / "whole.h5"
+        with writing(self._folder), together.open("wb") as file:
+            for path in self._batches:
+                with np.load(path) as batch:
+                    file.write(batch["rows"].tobytes())
         write_features(
             whole,
-            np.memmap(self._rows_file, self._dtype, "r", shape=(self._n_rows, self._n_columns)),
+            np.memmap(together, self._settings["dtype"], "r").reshape(kept.sum(), -1),
             labels=None if labels is None else np.asarray(labels)[kept],
             paths=None if paths is None else np.asarray(paths)[kept],
             skipped=[reason for _, reason in self._skipped],
@@ -152,19 +139,9 @@ def folder_beside(target: Path) -> Path:
     return target.with_name(target.name + ".part")
 
 
-def read_settings(path: Path) -> dict[str, Any] | None:
+def read_settings(folder: Path) -> dict[str, Any] | None:
     """Read the settings of an earlier run; None if it was killed before they were written."""
     try:
-        return dict(json.loads(path.read_text("utf-8")))
+        return dict(json.loads((folder / "settings.json").read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-
-
-def parse_entry(line: bytes) -> dict[str, Any] | None:
-    """Parse a line of the journal; None for a line that a kill cut off or that cceclust did not write."""
-    try:
-        entry = dict(json.loads(line))
-        is_whole = line.endswith(b"\n") and entry.keys() == {"images", "rows", "columns", "skipped"}
-    except (ValueError, TypeError):
-        return None
-    return entry if is_whole else None

@@ -10,7 +10,7 @@ from cceclust.errors import FileContentError
 from cceclust.io.provenance import check_stamp
 from cceclust.io.reading import reading
 
-__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
+__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "run_of"]
 
 # All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
 # image, and on request the input of the network's head for each image.
@@ -54,12 +54,3 @@ def read_config(run: Path) -> dict[str, Any]:
         config = dict(json.loads(path.read_text("utf-8")))
         check_stamp(config, "run", path)
         return config
-
-
-def read_metrics(run: Path) -> list[dict[str, Any]]:
-    """Read the metrics of each complete epoch of a run."""
-    path = run / METRICS
-    if not path.is_file() or not path.stat().st_size:
-        return []
-    with reading(path, "the metrics of a run"):
-        return [dict(json.loads(line)) for line in path.read_text("utf-8").splitlines()]

@@ -118,10 +118,10 @@ def test_stopped_it_says_how_to_continue(
 def test_killed_it_continues_from_the_shell(options: list[str], tmp_path: Path) -> None:
     arguments = ["extract", str(DIGITS), *options, "--batch-size", "2"]
     command = [sys.executable, "-m", "cceclust", *arguments]
-    journal = tmp_path / "features.h5.part" / "journal.jsonl"
+    work = tmp_path / "features.h5.part"
     process = subprocess.Popen(command)
     deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
+    while not any(work.glob("*.npz")) and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()

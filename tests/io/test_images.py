@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.errors import FileContentError, InputError
 from cceclust.io.images import ImageCollection, encoded, open_images
 
 GENERATOR = np.random.default_rng(0)
@@ -71,25 +71,6 @@ class TestFolders:
         (tmp_path / "dog" / "c.png").rename(tmp_path / "dog" / "d.png")
         renamed = open_images(tmp_path).fingerprint()
         assert len({before, changed, renamed}) == 3
-
-
-class TestLists:
-    def test_relative_paths_start_from_the_list(self, tmp_path: Path) -> None:
-        save_folder(tmp_path / "pets")
-        order = ["dog/b", "cat/a"]
-        (tmp_path / "list.txt").write_text("\n".join(f"pets/{name}.png" for name in order) + "\n\n")
-        images = open_images(tmp_path / "list.txt")
-        assert images.labels is not None
-        assert images.labels.tolist() == ["dog", "cat"]
-        np.testing.assert_array_equal(all_pixels(images), COLOURS[[4, 0]])
-
-    def test_a_missing_file_is_an_error_only_when_it_is_read(self, tmp_path: Path) -> None:
-        save_folder(tmp_path)
-        (tmp_path / "list.txt").write_text("cat/a.png\ncat/zebra.png\n")
-        images = open_images(tmp_path / "list.txt")
-        images.read(0)
-        with pytest.raises(FileError, match=r"zebra\.png"):
-            images.read(1)
 
 
 class TestArchives:

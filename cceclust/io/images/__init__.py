@@ -1,4 +1,4 @@
-"""Image collections: folders, lists, archives and arrays, behind one interface."""
+"""Image collections: folders, archives and arrays, behind one interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from cceclust.errors import FileContentError, InputError
 from cceclust.io.images.arrays import open_array_images
 from cceclust.io.images.collection import ImageCollection
-from cceclust.io.images.encoded import open_folder, open_list, open_zip
+from cceclust.io.images.encoded import open_folder, open_zip
 from cceclust.io.reading import by_ending, refuse_what_is_no_file
 
 __all__ = ["ImageCollection", "open_images"]
@@ -25,8 +25,8 @@ def open_images(
     Parameters
     ----------
     path : str or Path
-        A folder of images (class subfolders become labels), a text file of paths (``.txt``), an archive of images
-        (``.zip``), or an array of images (``.npy``, ``.npz``, ``.h5``).
+        A folder of images (class subfolders become labels), an archive of images (``.zip``), or an array of images
+        (``.npy``, ``.npz``, ``.h5``).
     limit : int, optional
         Read only this many images, from the first.
     dataset : str, optional
@@ -53,7 +53,7 @@ def open_images(
         raise InputError(f"{path}: --dataset and --labels-dataset are for files that end in {', '.join(ARRAY_ENDINGS)}")
     read_array = partial(open_array_images, dataset=dataset, labels_dataset=labels_dataset)
     openers: dict[str, Callable[[Path], ImageCollection]] = dict.fromkeys(ARRAY_ENDINGS, read_array)
-    openers |= {".txt": open_list, ".zip": open_zip}
+    openers[".zip"] = open_zip
     if not path.is_dir():
         refuse_what_is_no_file(path)
     images = (

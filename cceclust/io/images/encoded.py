@@ -1,4 +1,4 @@
-"""Image files in a folder, in a list or in a zip archive."""
+"""Image files in a folder or in a zip archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.decoding import IMAGE_SUFFIXES, decode
 from cceclust.io.reading import naming
 
-__all__ = ["open_folder", "open_list", "open_zip"]
+__all__ = ["open_folder", "open_zip"]
 
 # No photograph is this large; an archive member that claims to be is not read into memory.
 MAX_MEMBER_BYTES = 1 << 28
@@ -28,14 +28,6 @@ def open_folder(path: Path) -> ImageCollection:
     files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
     files = [file for file in files if is_image(file.relative_to(path).as_posix())]
     return encoded_images(path, files, [file.as_posix() for file in files], files.__getitem__)
-
-
-def open_list(path: Path) -> ImageCollection:
-    """Read a text file with a path on each line, relative to the folder of the list."""
-    with naming(str(path), "a text with the path of an image on each line"):
-        lines = [line.strip() for line in path.read_text("utf-8-sig").split("\n")]
-    files = [path.parent / line for line in lines if line]
-    return encoded_images(path, [path, *files], [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_zip(path: Path) -> ImageCollection:
