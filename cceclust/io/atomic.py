@@ -32,7 +32,6 @@ def check_targets(targets: Sequence[str | Path], *, inputs: Iterable[str | Path]
 
 
 def check_target(target: Path, force: bool) -> None:
-    """Raise unless a file may be written."""
     with writing(target):
         if target.exists() and not target.is_file():
             raise FileError(f"cannot write {target}: it is a directory or a device; name a file")
@@ -83,7 +82,6 @@ def this_machine() -> str:
 
 
 def is_running(process: int) -> bool:
-    """Tell whether a process of this number exists."""
     if os.name == "nt":
         # There, os.kill would end it.
         return True
@@ -97,7 +95,6 @@ def is_running(process: int) -> bool:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Name the target in errors of the operating system."""
     try:
         yield
     except CceclustError:

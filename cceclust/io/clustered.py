@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from cceclust.errors import FileContentError, FileError, InputError
@@ -18,7 +18,6 @@ __all__ = ["clustered_features", "read_any_clusters"]
 
 
 def read_any_clusters(path: Path) -> Clusters:
-    """Read a cluster file, or labels alone."""
     refuse_what_is_no_file(path)
     if path.suffix.lower() not in (*TABLE_FILES, ".txt"):
         with stored_file(path) as file:
@@ -41,19 +40,17 @@ def clustered_features(
     """
     origin = clusters.provenance
     beside = path.parent / Path(str(origin.get("features") or "")).name
-    if features is None and not (beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())):
-        yield None
-        return
+    is_inside = beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())
     choices = {name: origin.get(name) or None for name in ("dataset", "labels_dataset", "names_dataset")}
-    try:
-        opened = open_features(features or beside, **choices, keep=[str(name) for name in origin.get("keep") or []])
-    except (FileError, InputError):
-        if features is not None:
-            raise
-        yield None
-        return
-    with opened:
-        is_same = opened.n_samples == len(clusters.labels)
-        if features is not None and not is_same:
+    opened = None
+    if features is not None or is_inside:
+        try:
+            opened = open_features(features or beside, **choices, keep=[str(name) for name in origin.get("keep") or []])
+        except (FileError, InputError):
+            if features is not None:
+                raise
+    with opened or nullcontext():
+        is_same = opened is not None and opened.n_samples == len(clusters.labels)
+        if features is not None and opened is not None and not is_same:
             raise InputError(f"{features} has {opened.n_samples:,} rows, but {path} {len(clusters.labels):,}")
         yield opened if is_same else None

@@ -180,7 +180,6 @@ def check_numbers(clusters: Clusters) -> None:
 
 
 def write_everything(path: Path, clusters: Clusters) -> None:
-    """Write an HDF5 file."""
     mappings = {name: to_json(getattr(clusters, name)) for name in MAPPINGS}
     model = {} if clusters.model_id is None else {"model_id": clusters.model_id}
     write_hdf5(path, clusters.arrays, {**stamp("clusters"), **mappings, **model})
@@ -201,7 +200,6 @@ def write_csv(path: Path, clusters: Clusters) -> None:
 
 
 def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:
-    """Return what is known of each row as the columns of a table."""
     chances = clusters.probabilities
     columns = {
         "row": np.arange(len(clusters.labels)),

@@ -83,7 +83,6 @@ def model_facts(path: Path) -> Facts:
 
 
 def feature_facts(features: FeatureFile) -> dict[str, Any]:
-    """Collect facts in one pass over all rows."""
     n_not_finite, digests = 0, []
     lowest = np.full(features.n_features, np.inf)
     highest = -lowest
@@ -113,7 +112,6 @@ def feature_facts(features: FeatureFile) -> dict[str, Any]:
 
 
 def label_facts(labels: NDArray[Any] | None) -> dict[str, Any]:
-    """Count the classes."""
     if labels is None:
         return {"labels": None}
     sizes = np.unique(labels, return_counts=True)[1]

@@ -135,7 +135,6 @@ def skipped_images(target: Path) -> list[str]:
 
 
 def folder_beside(target: Path) -> Path:
-    """Return the folder that holds the features of ``target`` until it is complete."""
     return target.with_name(target.name + ".part")
 
 

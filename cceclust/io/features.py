@@ -90,8 +90,7 @@ class FeatureFile:
     @property
     def shape(self) -> tuple[int, int]:
         """(n_samples, n_features)."""
-        rows, columns = self.matrix.shape
-        return int(rows), int(columns)
+        return self.matrix.shape[0], self.matrix.shape[1]
 
     @property
     def n_samples(self) -> int:
@@ -136,7 +135,6 @@ class FeatureFile:
             yield where, self.run(where.start, where.stop)
 
     def run(self, start: int, stop: int) -> Any:
-        """Return successive rows."""
         # The pages of a memory map that were read before are released: a pass over a large file needs little memory.
         mapping = getattr(self.matrix, "base", None)
         if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
@@ -175,7 +173,6 @@ class FeatureFile:
 
 
 def chunk_rows(matrix: Any) -> int:
-    """Return the number of successive rows that a file stores, and reads, as one."""
     return int((getattr(matrix, "chunks", None) or (1,))[0])
 
 
@@ -270,7 +267,6 @@ def files_of(path: Path) -> list[Path]:
 
 
 def clusters_beside(file: Path) -> Path:
-    """Return where the clusters of one of several files are written."""
     return file.with_suffix(CLUSTERS)
 
 
@@ -333,24 +329,14 @@ def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | No
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     """Put feature files together to one matrix. What only some of them have is left out."""
     first = parts[0]
-    columns: dict[str, Any] = {
-        name: stacked_columns([getattr(part, name) for part in parts]) for name in ("labels", "paths", "names")
-    }
-    kept: dict[str, Any] = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
-    return replace(
-        first,
-        **columns,
-        path=path,
-        matrix=StackedRows(parts),
-        kept=kept,
-        attributes=dict(
-            item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
-        ),
-    )
+    known = ("labels", "paths", "names")
+    columns: dict[str, Any] = {name: stacked_columns([getattr(part, name) for part in parts]) for name in known}
+    columns["kept"] = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
+    shared = [item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)]
+    return replace(first, path=path, matrix=StackedRows(parts), attributes=dict(shared), **columns)
 
 
 def open_one(path: Path, **roles: Any) -> FeatureFile:
-    """Open one file of features."""
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
         if path == STDIN or path.suffix.lower() in TABLE_FILES:
@@ -370,7 +356,6 @@ def open_one(path: Path, **roles: Any) -> FeatureFile:
 
 
 def choose_arrays(path: Path, file: StoredFile, **roles: Any) -> FeatureFile:
-    """Choose features, labels, paths and names among the arrays of a file."""
     stored = file.arrays
     name = choose_matrix(path, stored, roles["dataset"])
 

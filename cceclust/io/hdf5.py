@@ -52,7 +52,8 @@ def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5p
             stored[name] = StoredArray(item["codes"].shape, "text", "text", partial(read_categories, item))
         elif has_datasets(item, *SPARSE_PARTS):
             stored[name] = sparse_group(item)
-    elif not is_own(item):
+    elif item.external or item.is_virtual:
+        # Nobody asked us to read other files.
         stored[name] = StoredArray(item.shape or (), "other", "values in other files", lambda: item)
     elif h5py.check_string_dtype(item.dtype) is not None:
         stored[name] = StoredArray(item.shape or (), "text", "text", partial(read_dataset, item))
@@ -60,15 +61,12 @@ def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5p
         stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item)
 
 
-def is_own(dataset: h5py.Dataset) -> bool:
-    """Tell whether a dataset has its values in the same file, and not in others that nobody asked us to read."""
-    return not (dataset.external or dataset.is_virtual)
-
-
 def has_datasets(group: h5py.Group, *names: str) -> bool:
     """Tell whether a group has its own datasets of these names, not links to other files."""
     are_there = all(isinstance(group.get(name, getlink=True), h5py.HardLink) for name in names)
-    return are_there and all(isinstance(group[name], h5py.Dataset) and is_own(group[name]) for name in names)
+    return are_there and all(
+        isinstance(group[name], h5py.Dataset) and not (group[name].external or group[name].is_virtual) for name in names
+    )
 
 
 def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
@@ -85,7 +83,6 @@ def read_categories(group: h5py.Group) -> NDArray[Any]:
 
 
 def sparse_group(group: h5py.Group) -> StoredArray:
-    """Describe a sparse matrix of an AnnData file."""
     attributes = {name: as_plain_value(value) for name, value in group.attrs.items()}
     kind = str(attributes.get("encoding-type")).removesuffix("_matrix")
     shape = tuple(int(length) for length in attributes.get("shape", ()))

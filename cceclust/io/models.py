@@ -105,7 +105,6 @@ class Model:
 
     @property
     def head(self) -> Head:
-        """What makes logits of rows."""
         return Head(self.coef, self.intercept, self.curves)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -137,16 +136,9 @@ class Model:
 
 
 def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
-    """Write a model file.
+    """Write a model to a ``.safetensors`` file, over an existing one with ``force=True``.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; it must end in ``.safetensors``.
-    model : Model
-        What to write. Of absolute paths in its mappings only the names of the files are kept.
-    force : bool
-        Overwrite an existing file.
+    Of absolute paths in its mappings only the names of the files are kept.
 
     Examples
     --------

@@ -29,15 +29,6 @@ def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
     The input ``features`` is (n, d), of the model's type. The outputs are ``label`` (n,), the number or the name of the
     cluster, and ``probabilities`` (n, K). The metadata hold ``classes`` (a JSON list, if clusters have names) and
     ``model_id``.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; it must end in ``.onnx``.
-    model : Model
-        From :func:`cceclust.io.read_model`.
-    force : bool
-        Overwrite an existing file.
     """
     path = Path(path)
     by_ending(path, {".onnx": None}, "export a model to", InputError)
@@ -47,7 +38,6 @@ def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
 
 
 def as_onnx(model: Model) -> Any:
-    """Return the graph: the logits, their softmax, and the place of the largest logit, perhaps as a name."""
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError as error:
@@ -82,16 +72,14 @@ def as_onnx(model: Model) -> Any:
         constants["classes"] = np.array(classes).astype(object if has_text else np.int64)
         nodes.append(helper.make_node("Gather", ["classes", "cluster"], ["label"]))
     number = helper.np_dtype_to_tensor_dtype(dtype)
-    graph = helper.make_graph(
-        nodes,
-        "cceclust",
-        [helper.make_tensor_value_info("features", number, ["n", n_features])],
-        [
-            helper.make_tensor_value_info("label", TensorProto.STRING if has_text else TensorProto.INT64, ["n"]),
-            helper.make_tensor_value_info("probabilities", number, ["n", n_clusters]),
-        ],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
+    label = TensorProto.STRING if has_text else TensorProto.INT64
+    inputs = [helper.make_tensor_value_info("features", number, ["n", n_features])]
+    outputs = [
+        helper.make_tensor_value_info("label", label, ["n"]),
+        helper.make_tensor_value_info("probabilities", number, ["n", n_clusters]),
+    ]
+    weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "cceclust", inputs, outputs, weights)
     exported = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPERATOR_SET)],

@@ -45,7 +45,6 @@ class PartialLabels:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which rows have a label."""
         return np.asarray(self.values >= 0 if self.values.ndim == 1 else ~np.isnan(self.values).all(axis=1))
 
     def unseen(self, true_labels: NDArray[Any] | None) -> NDArray[Any] | None:

@@ -24,12 +24,12 @@ KINDS = {
     "network": "a network that cceclust deep trained",
     "run": "a run of cceclust deep",
 }
-# Entries that our readers use, by their type; all others are only shown.
-KNOWN_ENTRIES: dict[type, tuple[str, ...]] = {
-    str: ("dataset", "features", "labels_dataset", "method", "names_dataset"),
-    list: ("classes", "keep", "warnings"),
-    dict: ("candidates", "number_of_clusters"),
-    int: ("n_clusters",),
+# Entries that our readers use, with their type; all others are only shown.
+KNOWN_ENTRIES: dict[str, type] = {
+    **dict.fromkeys(("dataset", "features", "labels_dataset", "method", "names_dataset"), str),
+    **dict.fromkeys(("classes", "keep", "warnings"), list),
+    **dict.fromkeys(("candidates", "number_of_clusters"), dict),
+    "n_clusters": int,
 }
 
 
@@ -83,10 +83,9 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
         raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
         raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
-    for kind, entries in KNOWN_ENTRIES.items():
-        for entry in entries:
-            if values.get(entry) is not None and not isinstance(values[entry], kind):
-                raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
+    for entry, kind in KNOWN_ENTRIES.items():
+        if values.get(entry) is not None and not isinstance(values[entry], kind):
+            raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
     return values
 
 

@@ -28,7 +28,6 @@ class StoredArray:
 
     @classmethod
     def of_dtype(cls, shape: tuple[int, ...], dtype: np.dtype[Any], load: Callable[[], Any]) -> StoredArray:
-        """Describe an array of a NumPy type."""
         kind = "numbers" if dtype.kind in "fiub" else "text" if dtype.kind in "US" else "other"
         return cls(shape, kind, "text" if kind == "text" else str(dtype), load)
 
@@ -101,7 +100,6 @@ def naming(part: str, what: str) -> Iterator[None]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names for an error message."""
     names = list(names)
     shown = ", ".join(names[:12]) or "none"
     return shown + (f", … ({len(names)} in all)" if len(names) > 12 else "")

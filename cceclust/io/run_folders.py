@@ -25,7 +25,6 @@ CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
 
 
 def is_run(path: str | Path) -> bool:
-    """Tell whether a path is the folder of a run."""
     return (Path(path) / CONFIG).is_file()
 
 
@@ -48,7 +47,6 @@ def clusters_of(path: str | Path) -> Path:
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """Read the settings of a run."""
     path = run / CONFIG
     with reading(path, "the configuration of a run"):
         config = dict(json.loads(path.read_text("utf-8")))

@@ -30,7 +30,6 @@ TENSOR_TYPES = {
 
 
 def open_npy(path: Path) -> StoredFile:
-    """Map the only array of a file into memory; its name is empty."""
     array = np.lib.format.open_memmap(path, mode="r")
     return StoredFile({"": StoredArray.of_dtype(array.shape, array.dtype, lambda: array)})
 
@@ -109,7 +108,6 @@ def stored_file(path: Path) -> Iterator[StoredFile]:
 
 
 def contents(stored: Mapping[str, StoredArray]) -> str:
-    """List arrays with their shapes and types, for an error message."""
     return listed(f"{name} {array.shape} {array.type_name}".strip() for name, array in stored.items())
 
 

@@ -105,7 +105,6 @@ def as_matrix(path: Path, columns: Mapping[str, StoredArray]) -> NDArray[Any]:
 
 
 def as_text(column: StoredArray) -> NDArray[Any]:
-    """Return a column as it is spelled."""
     return np.array([] if column.spelled is None else column.spelled(), str)
 
 

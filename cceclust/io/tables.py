@@ -100,7 +100,6 @@ def is_number(text: str) -> bool:
 
 
 def open_parquet(path: Path) -> StoredFile:
-    """Open a Parquet file."""
     with pq.ParquetFile(path) as file:
         return of_table(path, file.read())
 
@@ -115,7 +114,6 @@ def open_arrow(path: Path) -> StoredFile:
 
 
 def open_json_lines(path: Path) -> StoredFile:
-    """Open a file with a JSON object on each line."""
     reading = pyarrow.json.ReadOptions(block_size=BLOCK_BYTES)
     table = pyarrow.json.read_json(str(path), reading)
     dates = [field.with_type(pa.string()) for field in table.schema if pa.types.is_temporal(field.type)]
@@ -135,7 +133,6 @@ def of_table(path: Path, table: Any) -> StoredFile:
 
 
 def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = None) -> StoredArray:
-    """Describe a column of numbers, of text, or of lists of numbers."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_dictionary(column.type):
@@ -164,12 +161,10 @@ def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = 
 
 
 def is_numeric(kind: Any) -> bool:
-    """Tell whether a type of Arrow is one of whole or floating-point numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def lists_as_matrix(name: str, column: Any) -> NDArray[Any]:
-    """Return a column of equally long lists as a matrix."""
     lengths = pc.unique(pc.list_value_length(column)).to_pylist()
     if len(lengths) != 1 or lengths[0] is None:
         raise ValueError(f"the lists in column {name!r} differ in length")

@@ -17,7 +17,6 @@ __all__ = ["open_array_images"]
 
 
 def open_array_images(path: Path, dataset: str | None, labels_dataset: str | None) -> ImageCollection:
-    """Read labels into memory, and images on request."""
     with stored_file(path) as file:
         name = choose_images(path, file.arrays, dataset)
         labels = load_column(path, file.arrays, labels_dataset or "labels")

@@ -47,7 +47,6 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
 
 
 def pixels(image: PILImage, name: str) -> NDArray[np.uint8]:
-    """Return the image as RGB."""
     if image.mode == "F":
         raise FileContentError(f"{name} holds floating-point numbers; expected 8- or 16-bit pixels")
     if image.mode.startswith("I"):
