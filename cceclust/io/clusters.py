@@ -120,14 +120,8 @@ class Clusters:
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
     """Write a clustering as ``.h5`` (everything), ``.csv`` or ``.parquet`` (a line for each row) or ``.npy`` (labels).
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; its ending chooses the format. ``-`` writes comma-separated values to standard output.
-    clusters : Clusters
-        What to write. Of absolute paths in its mappings only the names of the files are kept.
-    force : bool
-        Overwrite an existing file.
+    The ending of the path chooses the format, and ``-`` writes comma-separated values to standard output. Of absolute
+    paths in the mappings only the names of the files are kept. ``force`` overwrites an existing file.
 
     Examples
     --------
@@ -174,8 +168,7 @@ def check_numbers(clusters: Clusters) -> None:
             raise InputError("the probabilities of a row are negative, not finite or do not sum to 1")
         check_classes(clusters.parameters, probabilities.shape[1])
     for name in ("outlier_scores", "levels"):
-        values = getattr(clusters, name)
-        if values is not None and not np.isfinite(values).all():
+        if not np.isfinite(clusters.arrays.get(name, 0)).all():
             raise InputError(f"{name} contain NaN or infinity; expected finite numbers")
 
 

@@ -48,7 +48,7 @@ class FeatureFile:
     path, dataset : Path and str
         The file, and the name of the matrix inside it; empty for ``.npy``, which holds only one.
     matrix : object
-        What has the shape and the type of the stored numbers, and gives runs of rows.
+        The stored numbers, which can be read by runs of rows.
     labels, paths, names : ndarray of shape (n_samples,) or None
         True labels (integers or strings), the source and the name of each row, if the file has them.
     kept : dict of str to ndarray of shape (n_samples,)

@@ -52,8 +52,7 @@ def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5p
             stored[name] = StoredArray(item["codes"].shape, "text", "text", partial(read_categories, item))
         elif has_datasets(item, *SPARSE_PARTS):
             stored[name] = sparse_group(item)
-    elif item.external or item.is_virtual:
-        # Nobody asked us to read other files.
+    elif not is_own(item):
         stored[name] = StoredArray(item.shape or (), "other", "values in other files", lambda: item)
     elif h5py.check_string_dtype(item.dtype) is not None:
         stored[name] = StoredArray(item.shape or (), "text", "text", partial(read_dataset, item))
@@ -61,12 +60,15 @@ def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5p
         stored[name] = StoredArray.of_dtype(item.shape or (), item.dtype, lambda: item)
 
 
+def is_own(dataset: h5py.Dataset) -> bool:
+    """Tell whether a dataset has its values in the same file, and not in others that nobody asked us to read."""
+    return not (dataset.external or dataset.is_virtual)
+
+
 def has_datasets(group: h5py.Group, *names: str) -> bool:
     """Tell whether a group has its own datasets of these names, not links to other files."""
     are_there = all(isinstance(group.get(name, getlink=True), h5py.HardLink) for name in names)
-    return are_there and all(
-        isinstance(group[name], h5py.Dataset) and not (group[name].external or group[name].is_virtual) for name in names
-    )
+    return are_there and all(isinstance(group[name], h5py.Dataset) and is_own(group[name]) for name in names)
 
 
 def read_dataset(dataset: h5py.Dataset) -> NDArray[Any]:
@@ -93,8 +95,7 @@ def sparse_group(group: h5py.Group) -> StoredArray:
         parts = tuple(read_dataset(group[part]) for part in SPARSE_PARTS)
         return checked_csr((sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape))
 
-    is_known = kind in ("csr", "csc")
-    return StoredArray(shape, "sparse" if is_known else "other", f"a sparse matrix ({kind})", load)
+    return StoredArray(shape, "sparse" if kind in ("csr", "csc") else "other", f"a sparse matrix ({kind})", load)
 
 
 def checked_csr(matrix: Any) -> Any:

@@ -36,34 +36,27 @@ def check_observations(path: Path, *, force: bool) -> None:
 
 
 def write_observations(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
-    """Write clusters into an AnnData file as ``obs/cce`` (categorical) and ``obs/cce_confidence``.
-
-    The file is copied, changed and renamed, so that it is whole at any moment. Columns of these names are replaced if
-    ``force`` is true.
-    """
+    """Write clusters as ``obs/cce`` and ``obs/cce_confidence``; the file is copied, changed and renamed."""
     check_observations(Path(path), force=force)
     # Through a symbolic link, its target is replaced and not the link.
     target = Path(path).resolve()
     with replacing(target, force=True) as part:
         shutil.copyfile(target, part)
         with naming(str(path), "an AnnData file"), h5py.File(part, "r+") as file:
-            observations = file["obs"]
-            # The index of the observations may have any name.
-            n_rows = len(observations[as_plain_value(observations.attrs.get("_index", "_index"))])
+            rows = file["obs"]
+            # Their index may have any name.
+            n_rows = len(rows[as_plain_value(rows.attrs.get("_index", "_index"))])
             if n_rows != len(clusters.labels):
                 raise InputError(f"{path} has {n_rows:,} observations, but there are {len(clusters.labels):,} clusters")
+            others = as_plain_value(np.asarray(rows.attrs.get("column-order", [])))
             for name in COLUMNS:
-                observations.pop(name, None)
-            write_categories(observations.create_group(COLUMNS[0]), clusters.named_labels)
+                rows.pop(name, None)
+            write_categories(rows.create_group(COLUMNS[0]), clusters.named_labels)
             if clusters.probabilities is not None:
-                observations[COLUMNS[1]] = clusters.probabilities.max(axis=1)
-                observations[COLUMNS[1]].attrs.update(ARRAY)
-            shown = as_plain_value(np.asarray(observations.attrs.get("column-order", [])))
-            order = [
-                *(name for name in shown if name not in COLUMNS),
-                *(name for name in COLUMNS if name in observations),
-            ]
-            observations.attrs["column-order"] = np.array(order, h5py.string_dtype())
+                rows[COLUMNS[1]] = clusters.probabilities.max(axis=1)
+                rows[COLUMNS[1]].attrs.update(ARRAY)
+            order = [name for name in dict.fromkeys([*others, *COLUMNS]) if name in rows]
+            rows.attrs["column-order"] = np.array(order, h5py.string_dtype())
 
 
 def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:

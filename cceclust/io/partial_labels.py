@@ -23,20 +23,15 @@ LABEL_HEADERS = ("label", "labels", "class")
 HEADERS = (*LABEL_HEADERS, "cluster", "target", "y")
 # The one array of a .npy file has the empty name.
 SOFT_DATASETS = ("", "soft_labels", "probabilities")
+Column = NDArray[Any] | None
 
 
 @dataclass(frozen=True)
 class PartialLabels:
-    """The known classes of some rows.
+    """The known classes of some rows, and the file, or the dataset in the feature file, that they were read from.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        The number of each row's class, −1 where it is unknown; or each row's distribution, NaN where it is unknown.
-    classes : ndarray of shape (n_classes,)
-        Names of the classes, integers or strings.
-    source : str or Path, optional
-        The file, or the dataset in the feature file, that they were read from.
+    The values are the number of each row's class, −1 where it is unknown; or its distribution over the classes, NaN
+    where it is unknown. Classes have names, integers or strings.
     """
 
     values: NDArray[Any]
@@ -68,12 +63,7 @@ class PartialLabels:
 
 
 def read_partial_labels(
-    source: str | Path,
-    n_rows: int,
-    *,
-    paths: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
-    features: str | Path | None = None,
+    source: str | Path, n_rows: int, *, paths: Column = None, names: Column = None, features: str | Path | None = None
 ) -> PartialLabels:
     """Read labels of some rows.
 
@@ -103,12 +93,7 @@ def read_partial_labels(
 
 
 def read_soft_labels(
-    source: str | Path,
-    n_rows: int,
-    *,
-    paths: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
-    features: str | Path | None = None,
+    source: str | Path, n_rows: int, *, paths: Column = None, names: Column = None, features: str | Path | None = None
 ) -> PartialLabels:
     """Read distributions over classes of some rows.
 
@@ -116,8 +101,7 @@ def read_soft_labels(
     file of arrays with one called ``soft_labels`` or ``probabilities``; or the name of such a dataset inside the file
     of features. The rest is as in :func:`read_partial_labels`.
     """
-    path = Path(source)
-    classes: NDArray[Any] | None = None
+    path, classes = Path(source), None
     if features is not None and not path.exists():
         matrix = read_dataset(path, Path(features))
     elif path.suffix.lower() in TABLE_FILES:
@@ -150,7 +134,7 @@ def read_dataset(source: Path, features: Path) -> NDArray[Any]:
         return load_labels(features, file.arrays, name)
 
 
-def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None) -> NDArray[Any]:
+def read_table(path: Path, n_rows: int, names: Column, paths: Column) -> NDArray[Any]:
     """Read the labels of the rows that a table names, the others being unknown, or else a label for each row."""
     with stored_file(path) as file:
         columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
@@ -163,9 +147,7 @@ def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArr
     return spread(path, n_rows, rows, given, ~is_missing(given))
 
 
-def read_soft_table(
-    path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def read_soft_table(path: Path, n_rows: int, names: Column, paths: Column) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
     with stored_file(path) as file:
         columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
@@ -179,7 +161,7 @@ def read_soft_table(
 
 
 def rows_of_lines(
-    path: Path, stored: Mapping[str, StoredArray], n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
+    path: Path, stored: Mapping[str, StoredArray], n_rows: int, names: Column, paths: Column
 ) -> tuple[dict[str, StoredArray], NDArray[np.intp] | None]:
     """Return the columns of a table that do not tell rows, and the row of each of its lines; None if it tells none."""
     # Without names in the features, a column of that name says nothing of them.
@@ -226,9 +208,9 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     """
     path = Path(path)
     ending = path.suffix.lower()
-    if column is not None and ending == ".txt":
-        raise InputError(f"{path}: a .txt file holds one column without a name; leave out --labels-dataset")
     if ending == ".txt":
+        if column is not None:
+            raise InputError(f"{path}: a .txt file holds one column without a name; leave out --labels-dataset")
         with reading(path, "UTF-8 text"):
             # Only ends of lines end a label: Python's own splitlines knows more.
             labels = parse([line.strip() for line in path.read_text("utf-8-sig").removesuffix("\n").split("\n")])

@@ -133,8 +133,6 @@ def of_table(path: Path, table: Any) -> StoredFile:
 
 
 def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = None) -> StoredArray:
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):

@@ -20,16 +20,8 @@ __all__ = ["ImageCollection"]
 class ImageCollection:
     """Images in a fixed order. Made by :func:`cceclust.io.images.open_images`.
 
-    Attributes
-    ----------
-    source : str
-        What was opened, as text for people.
-    files : sequence of Path
-        The files that the images and their labels are read from.
-    labels : ndarray of shape (n_images,) or None
-        True labels: names where they are known, integers otherwise.
-    paths : ndarray of shape (n_images,) or None
-        Where each image lies, unless the images are rows of an array.
+    `source` says to people what was opened, `files` are what is read. `labels` are true labels, integers or names, and
+    `paths` where each image lies, unless the images are rows of an array; either may be None.
     """
 
     def __init__(

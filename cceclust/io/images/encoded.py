@@ -66,15 +66,7 @@ def is_image(name: str) -> bool:
 
 
 def labels_from(paths: Sequence[str]) -> NDArray[Any] | None:
-    """Return the class folder of each path: the first folder below the common one; None if any path has none.
-
-    Examples
-    --------
-    >>> labels_from(["pets/cat/1.png", "pets/dog/new/2.png"]).tolist()
-    ['cat', 'dog']
-    >>> labels_from(["pets/cat/1.png", "pets/2.png"]) is None
-    True
-    """
+    """Return the class folder of each path: the first folder below the common one; None if any path has none."""
     folders = [PurePosixPath(path).parent.parts for path in paths]
     shortest, longest = min(folders), max(folders)
     shared = next((i for i, (a, b) in enumerate(zip(shortest, longest, strict=False)) if a != b), len(shortest))
