@@ -43,12 +43,12 @@ class ExtractionJournal:
         self._skipped: list[tuple[int, str]] = []
         self._folder = folder_beside(target)
         earlier = None if restart else read_settings(self._folder)
-        with writing(self._folder):
-            if earlier is None:
+        if earlier is None:
+            with writing(self._folder):
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder.mkdir()
-                self._write(self._folder / "settings.json", json.dumps(self._settings, indent=1).encode())
-        if earlier is not None and earlier != self._settings:
+            self._write(self._folder / "settings.json", json.dumps(self._settings, indent=1).encode())
+        elif earlier != self._settings:
             names = {name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)}
             changes = [f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in sorted(names)]
             raise InputError(
@@ -64,11 +64,12 @@ class ExtractionJournal:
 
     def _write(self, path: Path, content: bytes) -> None:
         part = path.with_suffix(".new")
-        with writing(self._folder), part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        with writing(self._folder):
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
 
     def _add(self, path: Path, n_images: int, skipped: Sequence[tuple[int, str]]) -> None:
         self._batches.append(path)

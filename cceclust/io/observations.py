@@ -44,7 +44,6 @@ def write_observations(path: str | Path, clusters: Clusters, *, force: bool = Fa
         shutil.copyfile(target, part)
         with naming(str(path), "an AnnData file"), h5py.File(part, "r+") as file:
             rows = file["obs"]
-            # Their index may have any name.
             n_rows = len(rows[as_plain_value(rows.attrs.get("_index", "_index"))])
             if n_rows != len(clusters.labels):
                 raise InputError(f"{path} has {n_rows:,} observations, but there are {len(clusters.labels):,} clusters")

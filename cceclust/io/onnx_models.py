@@ -87,7 +87,7 @@ def as_onnx(model: Model) -> Any:
         producer_name="cceclust",
         producer_version=__version__,
     )
-    metadata = {"model_id": model.id} | ({} if classes is None else {"classes": json.dumps(classes)})
-    helper.set_model_props(exported, metadata)
+    named = {} if classes is None else {"classes": json.dumps(classes)}
+    helper.set_model_props(exported, {"model_id": model.id, **named})
     checker.check_model(exported)
     return exported

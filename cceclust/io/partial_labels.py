@@ -110,15 +110,13 @@ def read_soft_labels(
         with stored_file(path) as file:
             name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
             if name is None:
-                expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
-                raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
+                raise FileContentError(f"{path} has no dataset 'soft_labels'; it has {contents(file.arrays)}")
             matrix = np.asarray(load_array(path, file.arrays, name))
-    if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
+    if matrix.ndim != 2 or len(matrix) != n_rows or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
         raise FileContentError(
-            f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each row and class"
+            f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each class in each "
+            f"of {n_rows:,} rows"
         )
-    if len(matrix) != n_rows:
-        raise FileContentError(f"{source} holds soft labels of {len(matrix):,} rows, but there are {n_rows:,}")
     return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes, source)
 
 
@@ -207,8 +205,7 @@ def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[A
     By default true labels, labels, or the only column there is; a ``.txt`` has a label on each line.
     """
     path = Path(path)
-    ending = path.suffix.lower()
-    if ending == ".txt":
+    if path.suffix.lower() == ".txt":
         if column is not None:
             raise InputError(f"{path}: a .txt file holds one column without a name; leave out --labels-dataset")
         with reading(path, "UTF-8 text"):
@@ -234,8 +231,7 @@ def choose_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
     name = columns[0] if name is None else name
     labels = load_labels(path, stored, name)
     if wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv"):
-        is_word = labels.dtype.kind == "i" and not is_number(name)
-        if not is_word and name.lower() not in HEADERS:
+        if name.lower() not in HEADERS and (labels.dtype.kind != "i" or is_number(name)):
             # Without a header, the first line is a label as well.
             labels = parse([name, *(stored[name].spelled or list)()])
     if "row" in stored and name != "row":

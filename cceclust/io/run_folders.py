@@ -10,18 +10,12 @@ from cceclust.errors import FileContentError
 from cceclust.io.provenance import check_stamp
 from cceclust.io.reading import reading
 
-__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "run_of"]
+__all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "run_of"]
 
 # All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
 # image, and on request the input of the network's head for each image.
-CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS, FEATURES = RUN_FILES = (
-    "config.json",
-    "metrics.jsonl",
-    "checkpoint.pt",
-    "model.safetensors",
-    "clusters.h5",
-    "features.h5",
-)
+RUN_FILES = ("config.json", "metrics.jsonl", "checkpoint.pt", "model.safetensors", "clusters.h5", "features.h5")
+CONFIG, MODEL, CLUSTERS = "config.json", "model.safetensors", "clusters.h5"
 
 
 def is_run(path: str | Path) -> bool:

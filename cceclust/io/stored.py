@@ -81,11 +81,8 @@ def open_safetensors(path: Path) -> StoredFile:
     return StoredFile(stored, dict(file.metadata() or {}))
 
 
-HDF5 = ("an HDF5 file", open_hdf5)
 ARRAY_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {
-    ".h5": HDF5,
-    ".hdf5": HDF5,
-    ".h5ad": HDF5,
+    **dict.fromkeys((".h5", ".hdf5", ".h5ad"), ("an HDF5 file", open_hdf5)),
     ".npy": ("an array of numbers or text", open_npy),
     ".npz": ("an archive of arrays", open_npz),
     ".safetensors": ("a safetensors file", open_safetensors),
@@ -130,14 +127,13 @@ def load_column(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDA
 
 def choose_matrix(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> str:
     """Return the name of the wanted matrix, or else of ``features``, the only dense one or the only sparse one."""
-    if wanted is not None and wanted.strip("/") not in stored:
+    named = [name for name in (("features", "") if wanted is None else (wanted.strip("/"),)) if name in stored]
+    if wanted is not None and not named:
         raise FileContentError(f"{path} has no dataset {wanted!r}; it has {contents(stored)}")
-    named = ["features", ""] if wanted is None else [wanted.strip("/")]
     for name in named:
-        if name in stored:
-            if stored[name].kind not in ("numbers", "sparse"):
-                raise FileContentError(f"{path}: {name or 'it'} holds {stored[name].type_name}; expected numbers")
-            return name
+        if stored[name].kind not in ("numbers", "sparse"):
+            raise FileContentError(f"{path}: {name or 'it'} holds {stored[name].type_name}; expected numbers")
+        return name
     matrices = {
         name: array
         for name, array in stored.items()

@@ -25,7 +25,6 @@ from cceclust.text import from_cell
 __all__ = ["MISSING", "STDIN", "TABLE_FILES", "is_number", "write_parquet"]
 
 STDIN = Path("-")
-SEPARATED = "UTF-8 text of comma-separated values"
 # Long enough for a line of tens of thousands of cells.
 BLOCK_BYTES = 1 << 24
 # Cells without a number, as spreadsheets, pandas and R write them.
@@ -44,12 +43,9 @@ def open_csv(path: Path) -> StoredFile:
     text.seek(0)
     header = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
     check_names(path, [name.strip() for name in header])
-    parsing = pyarrow.csv.ParseOptions(
-        delimiter=delimiter,
-        newlines_in_values=True,
-        # A line of a single column is empty where its value is missing.
-        ignore_empty_lines=len(header) > 1,
-    )
+    # A line of a single column is empty where its value is missing.
+    is_wide = len(header) > 1
+    parsing = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=is_wide)
 
     def read(**options: Any) -> Any:
         how = parsing, pyarrow.csv.ConvertOptions(**options)
@@ -127,9 +123,7 @@ def of_table(path: Path, table: Any) -> StoredFile:
     """Describe the columns of an Arrow table, after a check that its offsets lie inside its data."""
     check_names(path, table.column_names)
     table.validate(full=True)
-    return StoredFile(
-        {name: described(name, column) for name, column in zip(table.column_names, table.columns, strict=True)}
-    )
+    return StoredFile({name: described(name, table[name]) for name in table.column_names})
 
 
 def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = None) -> StoredArray:
@@ -182,10 +176,8 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 TABLE_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {
-    ".csv": (SEPARATED, open_csv),
-    ".tsv": (SEPARATED, open_csv),
+    **dict.fromkeys((".csv", ".tsv"), ("UTF-8 text of comma-separated values", open_csv)),
     ".parquet": ("a Parquet file", open_parquet),
-    ".arrow": ("an Arrow file", open_arrow),
-    ".feather": ("an Arrow file", open_arrow),
+    **dict.fromkeys((".arrow", ".feather"), ("an Arrow file", open_arrow)),
     ".jsonl": ("a file of JSON objects, one on each line", open_json_lines),
 }

@@ -148,8 +148,8 @@ def test_soft_arrays_come_from_numpy_and_from_clusters(tmp_path, small_features)
         ("soft.csv", "row,cat,dog\n9,1,0\n", "labels row 9, but rows go from 0 to 1"),
         ("soft.csv", "row,cat,dog\n1,1,0\n1,0,1\n", "gives row 1 two labels that differ"),
         ("soft.csv", "cat,dog\nmuch,little\n", "holds no numbers"),
-        ("soft.csv", "cat,dog\n1,0\n", "soft labels of 1 rows, but there are 2"),
-        ("soft.npy", np.ones(2), r"shape \(2,\); expected a number for each row and class"),
+        ("soft.csv", "cat,dog\n1,0\n", "expected a number for each class in each of 2 rows"),
+        ("soft.npy", np.ones(2), r"shape \(2,\); expected a number for each class"),
         ("soft.txt", "1 0\n", "cannot read files that end in '.txt'; expected one of .h5"),
     ],
 )
@@ -164,7 +164,7 @@ def test_soft_labels_that_fit_no_rows_are_refused(tmp_path, name, content, messa
 
 
 def test_an_hdf5_file_without_soft_labels_says_what_it_has(small_features):
-    with pytest.raises(FileContentError, match="has no dataset 'soft_labels' or 'probabilities'; it has"):
+    with pytest.raises(FileContentError, match="has no dataset 'soft_labels'; it has"):
         read_soft_labels(small_features, 120)
 
 
