@@ -42,21 +42,15 @@ def describe(path: str | Path, **choices: Any) -> FileDescription:
     path = clusters_of(path)
     files = existing_files(path)
     n_bytes = sum(file.stat().st_size for file in files if file != STDIN)
-    kind = "features" if choices.get("dataset") or len(files) > 1 else kind_of(files[0])
-    if kind == "features":
-        with open_features(path, **choices) as features:
-            return FileDescription(str(path), kind, n_bytes, feature_facts(features), features.attributes)
-    facts = {"clusters": cluster_facts, "model": model_facts}[kind]
-    return FileDescription(str(path), kind, n_bytes, *facts(path))
-
-
-def kind_of(path: Path) -> str:
-    """Read the kind that a file states; a file without one is taken for features."""
-    if path.suffix.lower() not in ARRAY_FILES:
-        return "features"
-    with stored_file(path) as file:
-        kind = str(file.attributes.get("format", "")).removeprefix("cceclust-")
-    return kind if kind in ("clusters", "model") else "features"
+    kind = "features"
+    if not choices.get("dataset") and len(files) == 1 and files[0].suffix.lower() in ARRAY_FILES:
+        with stored_file(files[0]) as file:
+            kind = str(file.attributes.get("format")).removeprefix("cceclust-")
+    if kind in ("clusters", "model"):
+        facts = cluster_facts(path) if kind == "clusters" else model_facts(path)
+        return FileDescription(str(path), kind, n_bytes, *facts)
+    with open_features(path, **choices) as features:
+        return FileDescription(str(path), "features", n_bytes, feature_facts(features), features.attributes)
 
 
 def cluster_facts(path: Path) -> Facts:

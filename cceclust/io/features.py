@@ -206,10 +206,6 @@ def open_features(
     keep : sequence of str
         Names of other columns inside the file to keep with the clusters. In a table they are no features.
 
-    Returns
-    -------
-    FeatureFile
-
     Examples
     --------
     >>> from cceclust.io import open_features

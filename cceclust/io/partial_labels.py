@@ -230,10 +230,10 @@ def choose_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | N
         raise FileContentError(f"{path} has no {absent}; it has {contents(stored)}")
     name = columns[0] if name is None else name
     labels = load_labels(path, stored, name)
-    if wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv"):
-        if name.lower() not in HEADERS and (labels.dtype.kind != "i" or is_number(name)):
-            # Without a header, the first line is a label as well.
-            labels = parse([name, *(stored[name].spelled or list)()])
+    is_alone = wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv")
+    if is_alone and name.lower() not in HEADERS and (labels.dtype.kind != "i" or is_number(name)):
+        # Without a header, the first line is a label as well.
+        labels = parse([name, *(stored[name].spelled or list)()])
     if "row" in stored and name != "row":
         rows = load_labels(path, stored, "row")
         if np.array_equal(np.sort(rows), np.arange(len(labels))):

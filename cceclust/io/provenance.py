@@ -90,7 +90,6 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
 
 
 def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
-    """Raise InputError unless there is one name per cluster, if clusters have names."""
     classes = parameters.get("classes")
     if classes is not None and [type(name) in (int, str) for name in classes] != [True] * n_clusters:
         raise InputError(f"the names of the classes are {classes}; expected {n_clusters} integers or texts")

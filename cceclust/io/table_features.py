@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,10 @@ PATH_HEADERS = ("path", "paths")
 FEWEST_NUMBERED_ROWS = 10
 
 
-def choose_columns(
-    path: Path,
-    stored: Mapping[str, StoredArray],
-    *,
-    dataset: str | None,
-    labels_dataset: str | None,
-    names_dataset: str | None,
-    keep: Sequence[str],
-) -> dict[str, Any]:
+def choose_columns(path: Path, stored: Mapping[str, StoredArray], **roles: Any) -> dict[str, Any]:
     """Choose among the columns of a table, and return what a :class:`cceclust.io.FeatureFile` is made from."""
+    dataset, labels_dataset = roles["dataset"], roles["labels_dataset"]
+    names_dataset, keep = roles["names_dataset"], roles["keep"]
     wanted = [] if dataset is None else [dataset] if dataset in stored else dataset.split(",")
     asked = [name for name in (labels_dataset, names_dataset, *keep, *wanted) if name is not None]
     absent = [name for name in asked if name not in stored]

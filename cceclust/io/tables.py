@@ -87,11 +87,11 @@ def check_names(path: Path, header: Sequence[str]) -> None:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a number; Python takes 1_000 for one."""
     try:
         float(text)
     except ValueError:
         return False
+    # Python takes 1_000 for one.
     return "_" not in text
 
 

@@ -34,10 +34,6 @@ def open_images(
     labels_dataset : str, optional
         Name of the labels inside it; by default ``labels`` if it is there.
 
-    Returns
-    -------
-    ImageCollection
-
     Examples
     --------
     >>> from cceclust.io.images import open_images

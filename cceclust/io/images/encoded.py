@@ -31,7 +31,6 @@ def open_folder(path: Path) -> ImageCollection:
 
 
 def open_zip(path: Path) -> ImageCollection:
-    """List the images of a zip archive, which are decompressed in memory."""
     with naming(str(path), "a zip archive"):
         archive = zipfile.ZipFile(path)
         members = sorted(name for name in set(archive.namelist()) if is_image(name))
