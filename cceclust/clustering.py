@@ -26,12 +26,10 @@ from cceclust.io import Clusters, FeatureFile, Model, open_features, read_model,
 from cceclust.io.atomic import check_targets
 from cceclust.io.clustered import clustered_features, read_any_clusters
 from cceclust.io.clusters import STDOUT, clusters_writer
-from cceclust.io.features import existing_files
-from cceclust.io.label_files import read_label_file
+from cceclust.io.features import clusters_beside, existing_files, named_after
 from cceclust.io.observations import check_observations, write_observations
-from cceclust.io.partial_labels import PartialLabels, read_partial_labels, read_soft_labels
+from cceclust.io.partial_labels import PartialLabels, read_label_file, read_partial_labels, read_soft_labels
 from cceclust.io.run_folders import clusters_of
-from cceclust.io.shards import clusters_beside, named_after
 from cceclust.io.tables import STDIN, TABLE_FILES
 from cceclust.scoring import LabelFreeScores, Scores, is_missing, score_clusters, score_without_labels
 from cceclust.validation import thread_count

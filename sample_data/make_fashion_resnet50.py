@@ -1,8 +1,7 @@
 """Make fashion-resnet50.h5: ResNet-50 features of the first 2,000 test images of Fashion-MNIST.
 
-    python sample_data/make_fashion_resnet50.py t10k-images-idx3-ubyte.gz resnet50.pth --backbone resnet50-v1
-
-The file of labels, t10k-labels-idx1-ubyte.gz, is looked for beside that of the images.
+    python benchmarks/paper/as_arrays.py t10k-images-idx3-ubyte.gz fashion-test.npz
+    python sample_data/make_fashion_resnet50.py fashion-test.npz resnet50.pth --backbone resnet50-v1
 
 Source: H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
 Algorithms", arXiv:1708.07747 (https://github.com/zalandoresearch/fashion-mnist), MIT licence, © 2017 Zalando SE.
@@ -12,10 +11,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from cceclust.io import open_features, write_features
+from cceclust.io import open_features
 from cceclust.io.images import open_images
 from cceclust.torch import extract_features
 
@@ -36,7 +36,7 @@ def round_mantissas(features: NDArray[np.float16]) -> NDArray[np.float16]:
 def main() -> None:
     """Extract, then write the features once more: compressed, and with source and licence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("images", type=Path, help="t10k-images-idx3-ubyte, plain or gzipped")
+    parser.add_argument("images", type=Path, help="the test images as arrays (.npz)")
     parser.add_argument("weights", type=Path, help="ImageNet weights of ResNet-50 (.pth or .safetensors)")
     parser.add_argument("--backbone", default="resnet50", help="resnet50-v1 if the weights come from Keras")
     options = parser.parse_args()
@@ -58,7 +58,10 @@ def main() -> None:
                 "rounding": f"{DROPPED_BITS} of the 10 bits of the mantissas are zero, to make the file small",
             }
             rounded = round_mantissas(features.array())
-            write_features(TARGET, rounded, labels=features.labels, attributes=attributes, compress=True, force=True)
+            with h5py.File(TARGET, "w") as file:
+                file.create_dataset("features", data=rounded, compression="gzip", compression_opts=9, shuffle=True)
+                file["labels"] = features.labels
+                file.attrs.update(attributes)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def project_to_simplex(rows: Tensor) -> Tensor:
 
 def read_images(options: argparse.Namespace, side: int, n_channels: int = 3) -> tuple[Tensor, NDArray[np.intp]]:
     """Return images (n, n_channels, side, side) of uint8, and their labels as numbers from 0."""
-    images = open_images(options.images, split=options.split, limit=options.limit)
+    images = open_images(options.images, limit=options.limit)
     if images.labels is None:
         raise SystemExit(f"{options.images} has no labels to compare with; use images in class folders, or with labels")
     pixels = torch.empty(len(images), n_channels, side, side, dtype=torch.uint8)

@@ -20,7 +20,6 @@ NETWORKS = ("vgg4-28", "vgg4-32", "vgg4-96", "vgg4-28-small", "vgg4-32-small", "
 def add_options(parser: argparse.ArgumentParser, *, epochs: int, batch_size: int, rate: float) -> None:
     """Add the options that the scripts share."""
     parser.add_argument("images", type=Path, help="labelled images, as for `cceclust deep`")
-    parser.add_argument("--split", choices=("train", "test", "unlabeled"), help="of a folder of batches")
     parser.add_argument("--limit", type=int, help="use the first images only")
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--batch-size", type=int, default=batch_size)

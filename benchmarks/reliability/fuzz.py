@@ -12,7 +12,7 @@ from cceclust.errors import CceclustError
 from cceclust.io import open_features, read_clusters, read_model
 from cceclust.io.description import describe
 from cceclust.io.images import open_images
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 
 TELLING_BYTES = (0, 1, 2, 127, 128, 254, 255)
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
-import pickle
-import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -32,7 +29,9 @@ def samples() -> dict[str, bytes]:
     chances = generator.dirichlet(np.ones(CLUSTERS), ROWS).astype(np.float32)
     paths = [f"images/{row}.png" for row in range(ROWS)]
     write_features(folder / "features.h5", features, labels=labels, paths=paths, attributes={"backbone": "none"})
-    write_features(folder / "compressed.h5", features, labels=[f"class {label}" for label in labels], compress=True)
+    with h5py.File(folder / "compressed.h5", "w") as file:
+        file.create_dataset("features", data=features, chunks=(8, COLUMNS), compression="gzip", shuffle=True)
+        file["labels"] = [f"class {label}" for label in labels]
     clusters = Clusters(
         chances.argmax(axis=1),
         chances,
@@ -104,18 +103,11 @@ def write_images(folder: Path, generator: np.random.Generator) -> None:
     pixels = generator.integers(0, 256, (12, 28, 28), np.uint8)
     np.save(folder / "images.npy", pixels)
     np.savez_compressed(folder / "images.npz", images=pixels, labels=np.arange(12) % 3)
-    header = b"\0\0\x08\x03" + b"".join(length.to_bytes(4, "big") for length in pixels.shape)
-    (folder / "few-images-idx3-ubyte.gz").write_bytes(gzip.compress(header + pixels.tobytes(), mtime=0))
-    batch = {b"data": generator.integers(0, 256, (4, 3072), np.uint8), b"labels": [0, 1, 2, 0]}
-    (folder / "data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
     for ending in ("png", "jpg", "webp", "bmp", "tif"):
         Image.fromarray(pixels[0]).save(folder / f"image.{ending}")
     with zipfile.ZipFile(folder / "images.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(folder / "image.png", "cat/image.png")
         archive.write(folder / "image.jpg", "dog/image.jpg")
-    with tarfile.open(folder / "images.tar", "w") as archive:
-        archive.add(folder / "image.png", "cat/image.png")
-        archive.add(folder / "image.jpg", "dog/image.jpg")
 
 
 def command(*arguments: object) -> str:

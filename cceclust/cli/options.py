@@ -100,8 +100,7 @@ SeedOption = Annotated[
 ImagesArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder of images (class subfolders become labels), a .txt list of paths, a .zip, or an array of images "
-        "(.npy, .npz, .h5).",
+        help="A folder of images (class subfolders become labels), a .zip, or an array of images (.npy, .npz, .h5).",
         metavar="IMAGES",
     ),
 ]
@@ -140,8 +139,7 @@ def check_output(out: Path | None, *, as_json: bool) -> None:
 
 def check_name(features: list[Path], out: Path | None) -> None:
     """Refuse features that are there but share no name that results could take."""
-    from cceclust.io.features import existing_files
-    from cceclust.io.shards import named_after
+    from cceclust.io.features import existing_files, named_after
 
     existing_files(features)
     if out is None and (Path("-") in features or named_after(features) is None):

@@ -8,28 +8,31 @@ import secrets
 import shutil
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cceclust.errors import CceclustError, FileError, InputError, TargetExistsError
 
-__all__ = ["check_targets", "refuse_inputs", "refuse_to_overwrite", "replacing"]
+__all__ = ["check_targets", "replacing", "writing"]
 
 
 def check_targets(targets: Sequence[str | Path], *, inputs: Iterable[str | Path] = (), force: bool = False) -> None:
-    """Raise unless all targets can be written and none is an input; call this before long work, to fail early."""
+    """Raise unless all targets can be written and none is an input; call this before long work, to fail early.
+
+    Symbolic links, hard links and other spellings count as the same file.
+    """
     paths = [Path(target) for target in targets]
+    sources = [Path(source) for source in inputs if Path(source).exists()]
     for target in paths:
-        refuse_to_overwrite(target, force=force)
+        check_target(target, force)
+        if target.exists() and any(target.samefile(source) for source in sources):
+            raise InputError(f"{target} is one of the files to read; name another to write")
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError(f"{', '.join(map(str, paths))}: a file would be written twice; name different files")
-    refuse_inputs(paths, inputs)
 
 
-def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
-    """Raise unless ``target`` may be written."""
-    target = Path(target)
-    with naming(target):
+def check_target(target: Path, force: bool) -> None:
+    with writing(target):
         if target.exists() and not target.is_file():
             raise FileError(f"cannot write {target}: it is a directory or a device; name a file")
         if target.exists() and not force:
@@ -40,14 +43,6 @@ def refuse_to_overwrite(target: str | Path, *, force: bool) -> None:
             raise FileError(f"cannot write {target}: directory {target.parent} is not writable")
 
 
-def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """Raise if a target is one of the inputs: symbolic links, hard links and other spellings count as the same file."""
-    sources = [Path(source) for source in inputs if Path(source).exists()]
-    for target in targets:
-        if target.exists() and any(target.samefile(source) for source in sources):
-            raise InputError(f"{target} is one of the files to read; name another to write")
-
-
 @contextmanager
 def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a path beside ``target`` to write to, and rename it to ``target`` once it is complete and on the disk.
@@ -55,13 +50,13 @@ def replacing(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     Parts that a killed writer of the same target left behind are removed. Of two writers at once, the later one wins.
     """
     target = Path(target)
-    refuse_to_overwrite(target, force=force)
-    with naming(target):
+    check_target(target, force)
+    with writing(target):
         remove_leftovers(target)
         part = target.with_name(f".{target.name}.{this_machine()}.{os.getpid()}.{secrets.token_hex(4)}.part")
         try:
             yield part
-            refuse_to_overwrite(target, force=force)
+            check_target(target, force)
             if target.exists():
                 # Keep the permissions of the old file.
                 shutil.copymode(target, part)
@@ -77,8 +72,7 @@ def remove_leftovers(target: Path) -> None:
     """Remove parts of ``target`` whose writers, processes of this machine, are dead."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.{this_machine()}\.(\d+)\.[0-9a-f]+\.part")
     for file in target.parent.iterdir():
-        match = pattern.fullmatch(file.name)
-        if match and not is_running(int(match[1])):
+        if (match := pattern.fullmatch(file.name)) and not is_running(int(match[1])):
             file.unlink(missing_ok=True)
 
 
@@ -88,22 +82,19 @@ def this_machine() -> str:
 
 
 def is_running(process: int) -> bool:
-    """Tell whether a process of this number exists."""
     if os.name == "nt":
         # There, os.kill would end it.
         return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
+    with suppress(PermissionError):
+        try:
+            os.kill(process, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
     return True
 
 
 @contextmanager
-def naming(target: Path) -> Iterator[None]:
-    """Name the target in errors of the operating system."""
+def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except CceclustError:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.io.clusters import Clusters, read_clusters
 from cceclust.io.features import FeatureFile, open_features
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 from cceclust.io.reading import refuse_what_is_no_file
 from cceclust.io.stored import stored_file
 from cceclust.io.tables import TABLE_FILES
@@ -18,7 +19,6 @@ __all__ = ["clustered_features", "read_any_clusters"]
 
 
 def read_any_clusters(path: Path) -> Clusters:
-    """Read a cluster file, or labels alone."""
     refuse_what_is_no_file(path)
     if path.suffix.lower() not in (*TABLE_FILES, ".txt"):
         with stored_file(path) as file:
@@ -41,28 +41,18 @@ def clustered_features(
     """
     origin = clusters.provenance
     beside = path.parent / Path(str(origin.get("features") or "")).name
-    try:
-        is_beside = beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())
-    except OSError:  # a forged name may be too long for a file
-        is_beside = False
-    if features is None and not is_beside:
-        yield None
-        return
-    try:
-        opened = open_features(
-            beside if features is None else features,
-            dataset=origin.get("dataset") or None,
-            labels_dataset=origin.get("labels_dataset"),
-            names_dataset=origin.get("names_dataset"),
-            keep=[str(name) for name in origin.get("keep") or []],
-        )
-    except (FileError, InputError):
-        if features is not None:
-            raise
-        yield None
-        return
-    with opened:
-        is_same = opened.n_samples == len(clusters.labels)
-        if features is not None and not is_same:
+    # A name may be too long for the system, which pathlib would not forgive.
+    is_inside = os.path.isfile(beside) and beside.resolve().is_relative_to(path.parent.resolve())
+    choices = {name: origin.get(name) or None for name in ("dataset", "labels_dataset", "names_dataset")}
+    opened = None
+    if features is not None or is_inside:
+        try:
+            opened = open_features(features or beside, **choices, keep=[str(name) for name in origin.get("keep") or []])
+        except (FileError, InputError):
+            if features is not None:
+                raise
+    with opened or nullcontext():
+        is_same = opened is not None and opened.n_samples == len(clusters.labels)
+        if features is not None and opened is not None and not is_same:
             raise InputError(f"{features} has {opened.n_samples:,} rows, but {path} {len(clusters.labels):,}")
         yield opened if is_same else None

@@ -9,9 +9,10 @@ import csv
 import io
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -119,14 +120,8 @@ class Clusters:
 def write_clusters(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
     """Write a clustering as ``.h5`` (everything), ``.csv`` or ``.parquet`` (a line for each row) or ``.npy`` (labels).
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; its ending chooses the format. ``-`` writes comma-separated values to standard output.
-    clusters : Clusters
-        What to write. Of absolute paths in its mappings only the names of the files are kept.
-    force : bool
-        Overwrite an existing file.
+    The ending of the path chooses the format, and ``-`` writes comma-separated values to standard output. Of absolute
+    paths in the mappings only the names of the files are kept. ``force`` overwrites an existing file.
 
     Examples
     --------
@@ -164,52 +159,40 @@ def check_numbers(clusters: Clusters) -> None:
             raise InputError(f"{name} are {values.dtype} of shape {values.shape}; expected another type or shape")
     if not len(labels):
         raise InputError("there are no labels; expected at least one row")
-    expected = "0 or more" if probabilities is None else f"0 to {probabilities.shape[1] - 1}"
-    n_clusters = np.inf if probabilities is None else probabilities.shape[1]
-    if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() < n_clusters:
-        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected {expected}, or −1 for no cluster")
+    most = np.inf if probabilities is None else probabilities.shape[1] - 1
+    if labels.dtype.kind in "iu" and not -1 <= labels.min() <= labels.max() <= most:
+        raise InputError(f"labels go from {labels.min()} to {labels.max()}; expected 0 to {most}, or −1 for no cluster")
     if probabilities is not None:
         # Written so that NaN fails as well.
         if not (probabilities.min() >= 0 and abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max() <= 0.01):
             raise InputError("the probabilities of a row are negative, not finite or do not sum to 1")
         check_classes(clusters.parameters, probabilities.shape[1])
     for name in ("outlier_scores", "levels"):
-        values = getattr(clusters, name)
-        if values is not None and not np.isfinite(values).all():
+        if not np.isfinite(clusters.arrays.get(name, 0)).all():
             raise InputError(f"{name} contain NaN or infinity; expected finite numbers")
 
 
 def write_everything(path: Path, clusters: Clusters) -> None:
-    """Write an HDF5 file."""
-    attributes = {**stamp("clusters"), **{name: to_json(getattr(clusters, name)) for name in MAPPINGS}}
-    if clusters.model_id is not None:
-        attributes["model_id"] = clusters.model_id
-    write_hdf5(path, clusters.arrays, attributes)
+    mappings = {name: to_json(getattr(clusters, name)) for name in MAPPINGS}
+    model = {} if clusters.model_id is None else {"model_id": clusters.model_id}
+    write_hdf5(path, clusters.arrays, {**stamp("clusters"), **mappings, **model})
 
 
 def write_csv(path: Path, clusters: Clusters) -> None:
-    """Write a line for each row, for spreadsheets."""
-    if path == STDOUT:
-        write_lines(sys.stdout, clusters)
-        sys.stdout.flush()
-        return
-    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        write_lines(file, clusters)
-
-
-def write_lines(file: TextIO, clusters: Clusters) -> None:
-    """Write a header and a line for each row."""
+    """Write a header and a line for each row, for spreadsheets."""
     columns = table_columns(clusters)
     for name in ("confidence", "outlier_score"):
         if name in columns:
             columns[name] = np.char.mod("%.6g", columns[name])
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(as_cell, columns))
-    writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+    how: dict[str, Any] = {"newline": "", "encoding": "utf-8", "errors": "surrogateescape"}
+    with nullcontext(sys.stdout) if path == STDOUT else path.open("w", **how) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(as_cell, columns))
+        writer.writerows(map(as_cell, line) for line in zip(*columns.values(), strict=True))
+        file.flush()
 
 
 def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:
-    """Return what is known of each row as the columns of a table."""
     chances = clusters.probabilities
     columns = {
         "row": np.arange(len(clusters.labels)),
@@ -225,8 +208,7 @@ def table_columns(clusters: Clusters) -> dict[str, NDArray[Any]]:
 
 
 def write_npy(path: Path, clusters: Clusters) -> None:
-    """Write the labels alone."""
-    # Written to memory first: NumPy itself does not report that the disk is full.
+    """Write the labels alone, by way of memory: NumPy itself does not report that the disk is full."""
     buffer = io.BytesIO()
     np.save(buffer, clusters.labels, allow_pickle=False)
     path.write_bytes(buffer.getvalue())
@@ -252,10 +234,9 @@ def read_clusters(path: str | Path) -> Clusters:
     if "labels" not in found or found["labels"].dtype.kind not in "iu":
         raise FileContentError(f"{path} is damaged: it has no dataset 'labels' of integers")
     found["kept"] = {unquote(name.removeprefix(KEPT)): found.pop(name) for name in names if name.startswith(KEPT)}
-    found.update({name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS})
-    model_id = file.attributes.get("model_id")
+    found |= {name: from_json(file.attributes.get(name), name, path) for name in MAPPINGS}
     try:
-        clusters = Clusters(**found, model_id=None if model_id is None else str(model_id))
+        clusters = Clusters(**found, model_id=file.attributes.get("model_id"))
         check_numbers(clusters)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error

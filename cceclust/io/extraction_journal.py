@@ -1,170 +1,115 @@
 """The journal of an extraction: it can be killed at any moment and continues where it stopped.
 
-HDF5 files do not survive a kill in the middle of a write, so rows go to a plain file first, in the folder
-``<target>.part``::
-
-    settings.json   what makes these features what they are; a run with other settings does not add to them
-    features.bin    the rows, as raw numbers
-    journal.jsonl   a line for each batch that is safely in features.bin, written after it
-
-Rows without a line in the journal are cut off when the work continues. When all images are done, the target is written
-inside the folder and renamed, so that it exists either complete or not at all.
+HDF5 files do not survive a kill in the middle of a write. So the rows of each batch of images go to a small file of
+their own first, in the folder ``<target>.part``, beside ``settings.json``, which says what makes these features what
+they are: a run with other settings does not add to them. When all images are done, the target is written inside the
+folder and renamed, so that it exists either complete or not at all.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import CceclustError, FileContentError, FileError, InputError
+from cceclust.errors import FileContentError, FileError, InputError
+from cceclust.io.atomic import writing
 from cceclust.io.features import open_features, write_features
-from cceclust.io.reading import reading
+from cceclust.io.stored import load_array, stored_file
 
 __all__ = ["ExtractionJournal", "holds_result_of", "skipped_images"]
 
 
 class ExtractionJournal:
-    """The features of an unfinished extraction, batch by batch. Use it in a ``with`` statement.
+    """The features of an unfinished extraction, batch by batch.
 
-    Parameters
-    ----------
-    target : Path
-        The feature file to write in the end.
-    settings : mapping of str to str, int or float
-        Everything that the rows depend on, their `dtype` included. They become attributes of the target.
-    restart : bool
-        Discard what an earlier run has done.
-
-    Attributes
-    ----------
-    images_done : int
-        Number of images that are safely stored or skipped.
+    The settings are everything that the rows depend on, their `dtype` included; they become attributes of the target.
+    `images_done` counts the images that are safely stored or skipped. `restart` discards what an earlier run has done.
     """
 
     def __init__(self, target: Path, settings: Mapping[str, Any], *, restart: bool = False) -> None:
         self.images_done = 0
         self._target = target
         self._settings = dict(settings)
-        self._dtype = np.dtype(settings["dtype"])
-        self._n_rows = self._n_columns = 0
+        self._batches: list[Path] = []
         # Images that could not be read, with the reason.
         self._skipped: list[tuple[int, str]] = []
-        self._files: list[BinaryIO] = []
         self._folder = folder_beside(target)
-        with self._writing():
-            self._folder.mkdir(exist_ok=True)
-            self._start(restart)
-
-    def _start(self, restart: bool) -> None:
-        settings, journal, rows = (self._folder / name for name in ("settings.json", "journal.jsonl", "features.bin"))
-        earlier = read_settings(settings)
-        if earlier is None or restart:
-            # If a kill interrupts this, the folder has no settings and counts as empty.
-            for file in (settings, journal, rows):
-                file.unlink(missing_ok=True)
-            fresh = settings.with_suffix(".tmp")
-            fresh.write_text(json.dumps(self._settings, indent=1), "utf-8")
-            fresh.replace(settings)
+        earlier = None if restart else read_settings(self._folder)
+        if earlier is None:
+            with writing(self._folder):
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder.mkdir()
+            self._write(self._folder / "settings.json", json.dumps(self._settings, indent=1).encode())
         elif earlier != self._settings:
-            names = sorted(
-                name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)
-            )
-            changes = "; ".join(f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in names)
+            names = {name for name in {*earlier, *self._settings} if earlier.get(name) != self._settings.get(name)}
+            changes = [f"{name} was {earlier.get(name)!r}, is {self._settings.get(name)!r}" for name in sorted(names)]
             raise InputError(
-                f"the extraction to {self._target} was begun with something else: {changes}; repeat the first command, "
-                "or use --restart (restart=True) to start over"
+                f"the extraction to {target} was begun with something else: {'; '.join(changes)}; repeat the first "
+                "command, or use --restart (restart=True) to start over"
             )
-        self._files = [rows.open("ab"), journal.open("ab")]
-        journal_bytes = self._replay(journal.read_bytes(), stored_bytes=rows.stat().st_size)
-        self._files[0].truncate(self._n_rows * self._n_columns * self._dtype.itemsize)
-        self._files[1].truncate(journal_bytes)
+        for path in sorted(self._folder.glob("*.npz")):
+            # After a power cut, a batch may be missing; those behind it are made again.
+            if int(path.stem) == self.images_done:
+                with stored_file(path) as batch:
+                    n_images, skipped = (batch.arrays[name].load().item() for name in ("n_images", "skipped"))
+                    self._add(path, n_images, json.loads(skipped))
 
-    def _replay(self, journal: bytes, *, stored_bytes: int) -> int:
-        """Take over the finished work listed in the journal, and return the length of its valid lines."""
-        end = 0
-        for line in journal.splitlines(keepends=True):
-            entry = parse_entry(line)
-            if entry is None or entry["rows"] * entry["columns"] * self._dtype.itemsize > stored_bytes:
-                break
-            end += len(line)
-            self.images_done, self._n_rows, self._n_columns = entry["images"], entry["rows"], entry["columns"]
-            self._skipped += entry["skipped"]
-        return end
+    def _write(self, path: Path, content: bytes) -> None:
+        part = path.with_suffix(".new")
+        with writing(self._folder):
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+
+    def _add(self, path: Path, n_images: int, skipped: Sequence[tuple[int, str]]) -> None:
+        self._batches.append(path)
+        self._skipped += skipped
+        self.images_done += n_images
 
     def append(self, features: NDArray[Any] | None, n_images: int, skipped: Sequence[tuple[int, str]] = ()) -> None:
         """Store the rows of a batch of images; those with the skipped numbers have none, for the reasons given."""
-        self.images_done += n_images
-        self._skipped += skipped
-        if features is not None:
-            self._n_rows += len(features)
-            self._n_columns = features.shape[1]
-        entry = {
-            "images": self.images_done,
-            "rows": self._n_rows,
-            "columns": self._n_columns,
-            "skipped": list(skipped),
-        }
-        rows = b"" if features is None else np.ascontiguousarray(features, self._dtype).tobytes()
-        with self._writing():
-            for file, data in zip(self._files, (rows, json.dumps(entry).encode() + b"\n"), strict=True):
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        rows = np.empty((0, 0)) if features is None else features
+        path, buffer = self._folder / f"{self.images_done:012}.npz", io.BytesIO()
+        np.savez(buffer, rows=rows, n_images=n_images, skipped=json.dumps(list(skipped)))
+        self._write(path, buffer.getvalue())
+        self._add(path, n_images, skipped)
 
     def finish(self, *, labels: ArrayLike | None = None, paths: ArrayLike | None = None) -> None:
         """Write the target, with the labels and paths of all images except the skipped ones, and remove the folder."""
-        if not self._n_rows:
+        kept = np.ones(self.images_done, bool)
+        kept[[index for index, _ in self._skipped]] = False
+        if not kept.any():
             raise FileContentError(
                 f"none of the {self.images_done} images can be read; the first: {self._skipped[0][1]}"
             )
-        kept = np.ones(self.images_done, bool)
-        kept[[index for index, _ in self._skipped]] = False
-        whole = self._folder / "whole.h5"
+        # All rows together may be larger than memory.
+        together, whole = self._folder / "rows.bin", self._folder / "whole.h5"
+        with writing(self._folder), together.open("wb") as file:
+            for path in self._batches:
+                with np.load(path) as batch:
+                    file.write(batch["rows"].tobytes())
         write_features(
             whole,
-            np.memmap(self._folder / "features.bin", self._dtype, "r", shape=(self._n_rows, self._n_columns)),
+            np.memmap(together, self._settings["dtype"], "r").reshape(kept.sum(), -1),
             labels=None if labels is None else np.asarray(labels)[kept],
             paths=None if paths is None else np.asarray(paths)[kept],
             skipped=[reason for _, reason in self._skipped],
             attributes=self._settings,
             force=True,
         )
-        with self._writing():
+        with writing(self._target):
             whole.replace(self._target)
-        self._close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _close(self) -> None:
-        for file in self._files:
-            file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # What was appended is kept for the next run.
-        self._close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self._close()
-            if not isinstance(error, OSError) or isinstance(error, CceclustError):
-                raise
-            raise FileError(
-                f"cannot write to {self._folder}: {error.strerror or error}; repeat the command to go on from there"
-            ) from error
 
 
 def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
@@ -185,31 +130,18 @@ def holds_result_of(target: Path, settings: Mapping[str, Any]) -> bool:
 
 def skipped_images(target: Path) -> list[str]:
     """Read from a feature file which images have no row in it, and why."""
-    with reading(target, "a feature file"), h5py.File(target) as file:
-        return file["skipped"].asstr("utf-8", errors="surrogateescape")[...].tolist() if "skipped" in file else []
+    with stored_file(target) as file:
+        skipped = load_array(target, file.arrays, "skipped")
+    return [] if skipped is None else skipped.tolist()
 
 
 def folder_beside(target: Path) -> Path:
-    """Return the folder that holds the features of ``target`` until it is complete."""
     return target.with_name(target.name + ".part")
 
 
-def read_settings(path: Path) -> dict[str, Any] | None:
+def read_settings(folder: Path) -> dict[str, Any] | None:
     """Read the settings of an earlier run; None if it was killed before they were written."""
     try:
-        settings = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
+        return dict(json.loads((folder / "settings.json").read_text("utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    return settings if isinstance(settings, dict) else None
-
-
-def parse_entry(line: bytes) -> dict[str, Any] | None:
-    """Parse a line of the journal; None for a line that a kill cut off or that cceclust did not write."""
-    try:
-        entry = json.loads(line)
-        counts = [entry[name] for name in ("images", "rows", "columns")]
-        is_whole = line.endswith(b"\n") and all(type(count) is int and count >= 0 for count in counts)
-        skipped = [(int(index), str(reason)) for index, reason in entry["skipped"]]
-    except (ValueError, TypeError, LookupError):
-        return None
-    return {**entry, "skipped": skipped} if is_whole else None

@@ -6,32 +6,35 @@ The contract of our own format (``.h5``) is in ``docs/files.md``.
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cceclust.errors import FileContentError, InputError
+from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.fit.source import block_slices, computing_dtype
-from cceclust.io.arrays import StoredFile
 from cceclust.io.atomic import replacing
 from cceclust.io.hdf5 import OBSERVATIONS, write_hdf5
-from cceclust.io.provenance import check_stamp, is_stamped, stamp
-from cceclust.io.reading import by_ending, naming, refuse_what_is_no_file
-from cceclust.io.shards import StackedRows, files_meant, stacked_columns
+from cceclust.io.provenance import check_stamp, stamp
+from cceclust.io.reading import StoredFile, by_ending, naming, refuse_what_is_no_file
 from cceclust.io.stored import ARRAY_FILES, choose_matrix, contents, load_column, stored_file
 from cceclust.io.table_features import choose_columns
 from cceclust.io.tables import STDIN, TABLE_FILES
 
-__all__ = ["FeatureFile", "check_features_name", "existing_files", "open_features", "write_features"]
+__all__ = ["FeatureFile", "clusters_beside", "existing_files", "named_after", "open_features", "write_features"]
 
 # Rows here and there are read in runs of about this size.
 RUN_BYTES = 1 << 20
 FLOAT_TYPES = ("float16", "float32", "float64")
+CLUSTERS = ".clusters.h5"
+# How the names of files end that hold what was found in others.
+RESULTS = (CLUSTERS, ".predicted.h5", ".model.safetensors")
+WILDCARD = re.compile(r"[*?[]")
 
 
 @dataclass(eq=False)
@@ -42,12 +45,10 @@ class FeatureFile:
 
     Attributes
     ----------
-    path : Path
-        The file.
-    dataset : str
-        The name of the matrix inside the file; empty for ``.npy``, which holds only one.
+    path, dataset : Path and str
+        The file, and the name of the matrix inside it; empty for ``.npy``, which holds only one.
     matrix : object
-        What has the shape and the type of the stored numbers, and gives runs of rows.
+        The stored numbers, which can be read by runs of rows.
     labels, paths, names : ndarray of shape (n_samples,) or None
         True labels (integers or strings), the source and the name of each row, if the file has them.
     kept : dict of str to ndarray of shape (n_samples,)
@@ -78,10 +79,8 @@ class FeatureFile:
     def __post_init__(self) -> None:
         where = f"{self.path}: dataset {self.dataset!r}" if self.dataset else f"{self.path}"
         shape = tuple(self.matrix.shape)
-        if len(shape) != 2:
-            raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features)")
-        if 0 in shape:
-            raise FileContentError(f"{where} is empty: its shape is {shape}")
+        if len(shape) != 2 or 0 in shape:
+            raise FileContentError(f"{where} has shape {shape}; expected a matrix (n_samples, n_features), not empty")
         for name, column in {"labels": self.labels, "paths": self.paths, "names": self.names, **self.kept}.items():
             if column is not None and column.shape != shape[:1]:
                 raise FileContentError(
@@ -91,8 +90,7 @@ class FeatureFile:
     @property
     def shape(self) -> tuple[int, int]:
         """(n_samples, n_features)."""
-        rows, columns = self.matrix.shape
-        return int(rows), int(columns)
+        return self.matrix.shape[0], self.matrix.shape[1]
 
     @property
     def n_samples(self) -> int:
@@ -121,12 +119,6 @@ class FeatureFile:
             return [(part.path, place) for part, place in self.matrix.parts]
         return [(self.path, slice(0, self.n_samples))]
 
-    @property
-    def chunk_rows(self) -> int:
-        """Number of successive rows that the file stores, and reads, as one."""
-        chunks = getattr(self.matrix, "chunks", None)
-        return min(int(chunks[0]), self.n_samples) if chunks else 1
-
     def __enter__(self) -> FeatureFile:
         return self
 
@@ -143,8 +135,10 @@ class FeatureFile:
             yield where, self.run(where.start, where.stop)
 
     def run(self, start: int, stop: int) -> Any:
-        """Return successive rows."""
-        forget_mapped_pages(self.matrix)
+        # The pages of a memory map that were read before are released: a pass over a large file needs little memory.
+        mapping = getattr(self.matrix, "base", None)
+        if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)
         with naming(f"{self.path}, rows {start} to {stop},", "compressed in a way that h5py knows"):
             return self.matrix[start:stop].astype(self.dtype, copy=False)
 
@@ -155,9 +149,9 @@ class FeatureFile:
         if self.is_sparse or type(self.matrix) is np.ndarray:
             whole = self.array() if isinstance(self.matrix, StackedRows) else self.matrix
             return whole[rows].astype(self.dtype, copy=False)
-        # Each chunk is read once, and of a memory map only one run of rows is held at a time.
-        row_bytes = self.n_features * self.matrix.dtype.itemsize
-        run_rows = self.chunk_rows * max(1, RUN_BYTES // (self.chunk_rows * row_bytes))
+        # Each chunk of the file is read once, and of a memory map only one run of rows is held at a time.
+        chunk = chunk_rows(self.matrix)
+        run_rows = chunk * max(1, RUN_BYTES // (chunk * self.n_features * self.matrix.dtype.itemsize))
         result = np.empty((len(rows), self.n_features), self.dtype)
         runs, begins = np.unique(rows // run_rows, return_index=True)
         for start, begin, end in zip(runs * run_rows, begins, [*begins, len(rows)][1:], strict=True):
@@ -178,11 +172,8 @@ class FeatureFile:
         return np.asarray((found.toarray() if self.is_sparse else found)[places])
 
 
-def forget_mapped_pages(matrix: Any) -> None:
-    """Release the pages of a memory map that were read before, so that a pass over a large file needs little memory."""
-    mapping = getattr(matrix, "base", None)
-    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
+def chunk_rows(matrix: Any) -> int:
+    return int((getattr(matrix, "chunks", None) or (1,))[0])
 
 
 def open_features(
@@ -215,10 +206,6 @@ def open_features(
     keep : sequence of str
         Names of other columns inside the file to keep with the clusters. In a table they are no features.
 
-    Returns
-    -------
-    FeatureFile
-
     Examples
     --------
     >>> from cceclust.io import open_features
@@ -242,41 +229,117 @@ def open_features(
 def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """Return the files that a path, a folder, a pattern or several of them stand for, after a check of each."""
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(file) for file in path]
-    files = files_meant(paths, (*ARRAY_FILES, *TABLE_FILES))
+    files = [file for path in paths for file in files_of(path)]
+    if not files:
+        raise InputError("there are no features; name a file")
+    if len(set(files)) < len(files):
+        raise InputError(f"{next(file for file in files if files.count(file) > 1)} is given twice; name each file once")
     for file in files:
         if file != STDIN:
             refuse_what_is_no_file(file)
     return files
 
 
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a folder or a pattern, sorted by name: none that are hidden or hold what was found in others.
+
+    Any other path stands for itself.
+    """
+    endings = (*ARRAY_FILES, *TABLE_FILES)
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.suffix.lower() in endings]
+        problem = f"{path} is a folder without feature files; expected some that end in {', '.join(endings)}"
+    elif WILDCARD.search(str(path)) and not path.exists():
+        start = Path(path.anchor)
+        found = list(start.glob(str(path.relative_to(start))))
+        problem = f"there is no file that matches {path}"
+    else:
+        return [path]
+    meant = [file for file in found if file.is_file() and not file.name.startswith(".")]
+    files = sorted(file for file in meant if not file.name.endswith(RESULTS))
+    if not files:
+        raise FileError(problem)
+    return files
+
+
+def clusters_beside(file: Path) -> Path:
+    return file.with_suffix(CLUSTERS)
+
+
+def named_after(paths: Sequence[Path]) -> Path | None:
+    """Return the file or folder that results of these features are named after; None if there is no such name.
+
+    Several files and the files of a pattern are named after their folder.
+    """
+    if len(paths) == 1 and paths[0].exists():
+        return paths[0] if paths[0].name not in ("", "..") else paths[0].resolve()
+    # The folder of a pattern is the one above its first part that has a wildcard.
+    patterns = [[part for part in (path, *path.parents) if WILDCARD.search(part.name)] for path in paths]
+    folders = {(parts or [path])[-1].parent for parts, path in zip(patterns, paths, strict=True)}
+    folder = folders.pop() if len(folders) == 1 else Path()
+    return folder if folder.name not in ("", "..") else None
+
+
+class StackedRows:
+    """The rows of several feature files of the same columns, one file after the other, in runs of rows."""
+
+    def __init__(self, features: Sequence[FeatureFile]) -> None:
+        first = features[0]
+        for part in features[1:]:
+            if part.n_features != first.n_features or part.columns != first.columns:
+                raise FileContentError(
+                    f"{part.path} has other columns ({part.n_features:,}) than {first.path} ({first.n_features:,}); "
+                    "expected the same in all files, in the same order"
+                )
+        ends = np.cumsum([part.n_samples for part in features]).tolist()
+        self.parts = [(part, slice(end - part.n_samples, end)) for part, end in zip(features, ends, strict=True)]
+        self.dtype = np.result_type(*(part.dtype for part in features))
+        self.is_sparse = all(part.is_sparse for part in features)
+        self.shape = (ends[-1], first.n_features)
+        self.chunks = (max(chunk_rows(part.matrix) for part in features), first.n_features)
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(self.shape[0])
+        pieces = [
+            part.run(max(start, place.start) - place.start, min(stop, place.stop) - place.start)
+            for part, place in self.parts
+            if start < place.stop and place.start < stop
+        ]
+        if self.is_sparse:
+            from scipy import sparse
+
+            return sparse.vstack(pieces, format="csr", dtype=self.dtype)
+        dense = [piece.toarray() if hasattr(piece, "toarray") else piece for piece in pieces]
+        return dense[0] if len(dense) == 1 else np.concatenate(dense)
+
+
+def stacked_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Join a column of several files; None if not all files have it."""
+    there = [column for column in columns if column is not None]
+    if len(there) < len(columns):
+        return None
+    is_text = any(column.dtype.kind == "U" for column in there)
+    return np.concatenate([column.astype(str) for column in there] if is_text else there)
+
+
 def stacked(path: Path, parts: Sequence[FeatureFile]) -> FeatureFile:
     """Put feature files together to one matrix. What only some of them have is left out."""
     first = parts[0]
-    kept = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
-    return FeatureFile(
-        path,
-        first.dataset,
-        StackedRows(parts),
-        labels=stacked_columns([part.labels for part in parts]),
-        paths=stacked_columns([part.paths for part in parts]),
-        names=stacked_columns([part.names for part in parts]),
-        kept={name: column for name, column in kept.items() if column is not None},
-        columns=first.columns,
-        attributes=dict(
-            item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)
-        ),
-        notes=first.notes,
-    )
+    known = ("labels", "paths", "names")
+    columns: dict[str, Any] = {name: stacked_columns([getattr(part, name) for part in parts]) for name in known}
+    columns["kept"] = {name: stacked_columns([part.kept[name] for part in parts]) for name in first.kept}
+    shared = [item for item in first.attributes.items() if all(item in part.attributes.items() for part in parts)]
+    return replace(first, path=path, matrix=StackedRows(parts), attributes=dict(shared), **columns)
 
 
 def open_one(path: Path, **roles: Any) -> FeatureFile:
-    """Open one file of features."""
     with ExitStack() as stack:
         file = stack.enter_context(stored_file(path))
         if path == STDIN or path.suffix.lower() in TABLE_FILES:
             shown = Path("stdin") if path == STDIN else path
             return FeatureFile(shown, roles["dataset"] or "", **choose_columns(shown, file.arrays, **roles))
-        if is_stamped(file.attributes):
+        # Other tools may use the attribute "format" differently.
+        if str(file.attributes.get("format", "")).startswith("cceclust-"):
             check_stamp(file.attributes, "features", path)
             if not file.attributes.get("complete", True):
                 raise FileContentError(
@@ -288,17 +351,9 @@ def open_one(path: Path, **roles: Any) -> FeatureFile:
     return features
 
 
-def choose_arrays(
-    path: Path,
-    file: StoredFile,
-    dataset: str | None,
-    labels_dataset: str | None,
-    names_dataset: str | None,
-    keep: Sequence[str],
-) -> FeatureFile:
-    """Choose features, labels, paths and names among the arrays of a file."""
+def choose_arrays(path: Path, file: StoredFile, **roles: Any) -> FeatureFile:
     stored = file.arrays
-    name = choose_matrix(path, stored, dataset)
+    name = choose_matrix(path, stored, roles["dataset"])
 
     def column(wanted: str | None, purpose: str, default: str = "") -> NDArray[Any] | None:
         if wanted is not None and wanted.strip("/") not in stored:
@@ -308,22 +363,17 @@ def choose_arrays(
     # Other matrices of an AnnData file, as those of its variables, have other rows than its index.
     has_index = OBSERVATIONS in stored and stored[OBSERVATIONS].shape == stored[name].shape[:1]
     usual_names = OBSERVATIONS if has_index and "names" not in stored else "names"
-    names = column(names_dataset, "for row names", usual_names)
+    names = column(roles["names_dataset"], "for row names", usual_names)
     return FeatureFile(
         path,
         name,
         stored[name].load(),
-        labels=column(labels_dataset, "for labels", "labels"),
+        labels=column(roles["labels_dataset"], "for labels", "labels"),
         paths=load_column(path, stored, "paths"),
         names=None if names is None else names.astype(str),
-        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in keep},
+        kept={wanted: np.asarray(column(wanted, "to keep")) for wanted in roles["keep"]},
         attributes=file.attributes,
     )
-
-
-def check_features_name(path: str | Path) -> None:
-    """Raise unless features can be written to a file of this name; call this before long work."""
-    by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
 
 
 def write_features(
@@ -335,7 +385,6 @@ def write_features(
     names: ArrayLike | None = None,
     skipped: ArrayLike | None = None,
     attributes: Mapping[str, Any] | None = None,
-    compress: bool = False,
     force: bool = False,
 ) -> None:
     """Write a feature file (HDF5).
@@ -350,10 +399,8 @@ def write_features(
         True labels (integers or strings), the source of each row, and its name.
     skipped : array-like of str, optional
         What has no row because it could not be read, and why; stored as a separate dataset if not empty.
-    attributes : mapping of str to str, int, float or bool, optional
+    attributes : mapping, optional
         Provenance: backbone, source, licence, …
-    compress : bool
-        Write a smaller file that is slower to read.
     force : bool
         Overwrite an existing file.
 
@@ -369,7 +416,7 @@ def write_features(
     ((3, 3), ['a', 'b', 'a'])
     """
     matrix = np.asarray(features)
-    check_features_name(path)
+    by_ending(path, dict.fromkeys((".h5", ".hdf5")), "write features to", InputError)
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.name not in FLOAT_TYPES:
         raise InputError(
             f"features have shape {matrix.shape} and type {matrix.dtype}; expected a matrix (n_samples, n_features) of "
@@ -384,4 +431,4 @@ def write_features(
         columns["skipped"] = np.asarray(skipped)
     stated = {**(attributes or {}), **stamp("features"), "complete": True}
     with replacing(path, force=force) as part:
-        write_hdf5(part, {"features": matrix, **columns}, stated, compress=compress)
+        write_hdf5(part, {"features": matrix, **columns}, stated)

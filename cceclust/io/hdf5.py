@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cceclust.errors import InputError
-from cceclust.io.array_files import checked_csr
-from cceclust.io.arrays import StoredArray, StoredFile
+from cceclust.io.provenance import as_plain_value
+from cceclust.io.reading import StoredArray, StoredFile
 
-__all__ = ["OBSERVATIONS", "as_plain_value", "open_hdf5", "write_hdf5"]
+__all__ = ["OBSERVATIONS", "checked_csr", "open_hdf5", "write_hdf5", "write_text"]
 
 # The names of the observations in an AnnData file.
 OBSERVATIONS = "obs/_index"
@@ -30,8 +31,9 @@ CHUNK_BYTES = 1 << 20
 def open_hdf5(path: Path) -> StoredFile:
     """List the datasets of a file, which stays open for reading them."""
     file = h5py.File(path, "r", rdcc_nbytes=CACHE_BYTES)
-    try:
-        stored: dict[str, StoredArray] = {}
+    stored: dict[str, StoredArray] = {}
+    with ExitStack() as stack:
+        stack.callback(file.close)
         # This does not follow links to other places, nor to other files.
         file.visititems(lambda name, item: add_item(stored, name, item))
         if isinstance(file.get("obs", getlink=True), h5py.HardLink):
@@ -40,10 +42,7 @@ def open_hdf5(path: Path) -> StoredFile:
             if index in stored:
                 stored[OBSERVATIONS] = stored[index]
         attributes = {str(name): as_plain_value(value) for name, value in file.attrs.items()}
-    except BaseException:
-        file.close()
-        raise
-    return StoredFile(stored, attributes, file.close)
+        return StoredFile(stored, attributes, stack.pop_all().close)
 
 
 def add_item(stored: dict[str, StoredArray], name: str, item: h5py.Dataset | h5py.Group) -> None:
@@ -86,11 +85,9 @@ def read_categories(group: h5py.Group) -> NDArray[Any]:
 
 
 def sparse_group(group: h5py.Group) -> StoredArray:
-    """Describe a sparse matrix of an AnnData file."""
     attributes = {name: as_plain_value(value) for name, value in group.attrs.items()}
-    # AnnData before version 0.7 used other names.
-    kind = str(attributes.get("encoding-type", attributes.get("h5sparse_format"))).removesuffix("_matrix")
-    shape = tuple(int(length) for length in attributes.get("shape", attributes.get("h5sparse_shape", ())))
+    kind = str(attributes.get("encoding-type")).removesuffix("_matrix")
+    shape = tuple(int(length) for length in attributes.get("shape", ()))
 
     def load() -> Any:
         from scipy import sparse
@@ -98,42 +95,43 @@ def sparse_group(group: h5py.Group) -> StoredArray:
         parts = tuple(read_dataset(group[part]) for part in SPARSE_PARTS)
         return checked_csr((sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape))
 
-    is_known = kind in ("csr", "csc")
-    return StoredArray(shape, "sparse" if is_known else "other", f"a sparse matrix ({kind})", load)
+    return StoredArray(shape, "sparse" if kind in ("csr", "csc") else "other", f"a sparse matrix ({kind})", load)
 
 
-def as_plain_value(value: Any) -> Any:
-    """Convert what h5py returns for an attribute to a plain Python value."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [as_plain_value(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if isinstance(value, str | int | float | bool) else str(value)
+def checked_csr(matrix: Any) -> Any:
+    """Return a sparse matrix as CSR, after a check: compiled code would read outside its arrays at a wrong index."""
+    if matrix.data.ndim != 1 or matrix.dtype.kind not in "fiub":
+        raise ValueError(f"a sparse matrix of {matrix.dtype} and not of numbers")
+    if matrix.format != "coo":
+        matrix.check_format(full_check=True)
+    rows = matrix.tocsr()
+    rows.sum_duplicates()
+    return rows
 
 
-def write_hdf5(
-    path: Path, arrays: Mapping[str, ArrayLike], attributes: Mapping[str, Any], *, compress: bool = False
-) -> None:
+def write_hdf5(path: Path, arrays: Mapping[str, ArrayLike], attributes: Mapping[str, Any]) -> None:
     """Write arrays of numbers or text, matrices in chunks of whole rows."""
     columns = {name: np.asarray(values) for name, values in arrays.items()}
-    n_bytes = 0 if compress else sum(values.nbytes for values in columns.values() if values.dtype.kind != "U")
+    n_bytes = sum(values.nbytes for values in columns.values() if values.dtype.kind != "U")
     with path.open("wb") as file:
         # HDF5 cannot stop cleanly on a full disk: have the system set the space aside before.
         if n_bytes and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
-    packed: dict[str, Any] = {"compression": "gzip", "compression_opts": 9, "shuffle": True} if compress else {}
     with h5py.File(path, "w") as file:
         for name, values in columns.items():
             if values.dtype.kind == "U":
-                encoded = np.char.encode(values, "utf-8", "surrogateescape")
-                file.create_dataset(name, data=encoded.astype(object), dtype=h5py.string_dtype())
+                write_text(file, name, values)
             elif values.dtype.kind not in "fiub":
                 raise InputError(f"{name} are of type {values.dtype}; expected numbers or text")
             elif values.ndim == 2 and len(values):
                 rows = min(len(values), max(1, CHUNK_BYTES // (values.shape[1] * values.itemsize)))
-                file.create_dataset(name, data=values, chunks=(rows, values.shape[1]), **packed)
+                file.create_dataset(name, data=values, chunks=(rows, values.shape[1]))
             else:
                 file.create_dataset(name, data=values)
         file.attrs.update(attributes)
+
+
+def write_text(group: h5py.Group, name: str, texts: NDArray[Any]) -> h5py.Dataset:
+    """Write text as UTF-8, file names that are not UTF-8 by their bytes."""
+    encoded = np.char.encode(texts, "utf-8", "surrogateescape").astype(object)
+    return group.create_dataset(name, data=encoded, dtype=h5py.string_dtype())

@@ -22,7 +22,7 @@ from cceclust.io.provenance import check_classes, check_stamp, from_json, stamp,
 from cceclust.io.reading import by_ending
 from cceclust.io.stored import load_array, stored_file
 
-__all__ = ["Model", "check_model_name", "read_model", "write_model"]
+__all__ = ["Model", "in_fixed_order", "read_model", "write_model"]
 
 FLOAT_TYPES = ("float16", "float32", "float64")
 # Those of a head with curved borders, which has all three. A reader that does not know them would predict wrongly, so
@@ -67,21 +67,24 @@ class Model:
     curves: Curves | None = None
 
     def __post_init__(self) -> None:
-        if self.coef.ndim != 2 or 0 in self.coef.shape or self.intercept.shape != self.coef.shape[:1]:
-            raise InputError(
-                f"expected coef (n_clusters, n_features) and intercept (n_clusters,), got shapes {self.coef.shape} and "
-                f"{self.intercept.shape}"
-            )
-        if self.cluster_centers is not None and self.cluster_centers.shape != self.coef.shape:
-            raise InputError(f"cluster_centers have shape {self.cluster_centers.shape}; expected {self.coef.shape}")
-        if self.curves is not None:
-            check_curves(self.curves, self.coef.shape)
+        if self.coef.ndim != 2 or 0 in self.coef.shape:
+            raise InputError(f"coef has shape {self.coef.shape}; expected (n_clusters, n_features), not empty")
+        n_clusters, n_features = self.coef.shape
+        n_axes = 0 if self.curves is None else len(self.curves.axes)
+        shapes = {
+            "intercept": (n_clusters,),
+            "cluster_centers": (n_clusters, n_features),
+            "curve_axes": (n_axes, n_features),
+            "curve_offsets": (n_axes,),
+            "curve_weights": (n_clusters, n_axes * (n_axes + 1) // 2),
+        }
         for name, array in self.tensors.items():
-            if array.dtype.name not in FLOAT_TYPES:
-                raise InputError(f"{name} is of type {array.dtype}; expected one of {', '.join(FLOAT_TYPES)}")
+            expected = shapes.get(name, self.coef.shape)
+            if array.shape != expected or array.dtype.name not in FLOAT_TYPES:
+                raise InputError(f"{name} is {array.dtype} of shape {array.shape}; expected floats of shape {expected}")
             if not np.isfinite(array).all():
                 raise InputError(f"{name} contains NaN or infinity")
-        check_classes(self.parameters, len(self.intercept))
+        check_classes(self.parameters, n_clusters)
 
     @property
     def id(self) -> str:
@@ -102,21 +105,10 @@ class Model:
 
     @property
     def head(self) -> Head:
-        """What makes logits of rows."""
         return Head(self.coef, self.intercept, self.curves)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the cluster of each row of features, or its class if clusters have names.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features from the same source as those of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the cluster of each row of features, or its class if clusters have names."""
         labels = np.asarray(self._logits(X).argmax(axis=1), np.int64)
         classes = self.parameters.get("classes")
         return labels if classes is None else np.array(classes)[labels]
@@ -132,12 +124,8 @@ class Model:
         from cceclust.fit.predict import all_logits
         from cceclust.fit.source import as_source
 
-        try:
-            # Lists hold Python floats, so float64, as for scikit-learn.
-            matrix = X if hasattr(X, "dtype") else np.asarray(X, np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"expected rows of numbers; {error}") from None
-        source = as_source(matrix)
+        # Lists hold Python floats, so float64, as for scikit-learn.
+        source = as_source(X if hasattr(X, "dtype") else np.asarray(X, np.float64))
         if source.shape[1] != self.coef.shape[1]:
             raise InputError(f"X has shape {source.shape}; expected (n_samples, {self.coef.shape[1]})")
         logits = all_logits(self.head, source)
@@ -147,26 +135,10 @@ class Model:
         return logits
 
 
-def check_curves(curves: Curves, shape: tuple[int, int]) -> None:
-    """Raise unless the curves fit a head with weights of this shape."""
-    n_axes = len(curves.axes)
-    expected = (n_axes, shape[1]), (n_axes,), (shape[0], n_axes * (n_axes + 1) // 2)
-    found = curves.axes.shape, curves.offsets.shape, curves.weights.shape
-    if found != expected:
-        raise InputError(f"{', '.join(CURVE_TENSORS)} have shapes {found}; expected {expected}")
-
-
 def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
-    """Write a model file.
+    """Write a model to a ``.safetensors`` file, over an existing one with ``force=True``.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; it must end in ``.safetensors``.
-    model : Model
-        What to write. Of absolute paths in its mappings only the names of the files are kept.
-    force : bool
-        Overwrite an existing file.
+    Of absolute paths in its mappings only the names of the files are kept.
 
     Examples
     --------
@@ -179,7 +151,7 @@ def write_model(path: str | Path, model: Model, *, force: bool = False) -> None:
     (2, 3)
     """
     path = Path(path)
-    check_model_name(path)
+    by_ending(path, {".safetensors": None}, "write a model to", InputError)
     tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     metadata = {
         **(stamp("model") if model.curves is None else stamp("model", CURVED_VERSION)),
@@ -200,23 +172,8 @@ def in_fixed_order(content: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
-def check_model_name(path: str | Path) -> None:
-    """Raise unless a model can be written to a file of this name; call this before long work."""
-    by_ending(path, {".safetensors": None}, "write a model to", InputError)
-
-
 def read_model(path: str | Path) -> Model:
-    """Read a model file that :func:`write_model` wrote; the model has ``predict`` and ``predict_proba``.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.safetensors`` file.
-
-    Returns
-    -------
-    Model
-    """
+    """Read a ``.safetensors`` file that :func:`write_model` wrote; the model has ``predict`` and ``predict_proba``."""
     path = Path(path)
     with stored_file(path) as file:
         check_stamp(file.attributes, "model", path)
@@ -226,15 +183,12 @@ def read_model(path: str | Path) -> Model:
     curves = [tensors[name] for name in CURVE_TENSORS if name in tensors]
     if missing or len(curves) not in (0, len(CURVE_TENSORS)):
         raise FileContentError(f"{path} is damaged: it has no {missing[0] if missing else 'complete curves'}")
+    mappings: dict[str, Any] = {
+        name: from_json(file.attributes.get(name), name, path) for name in ("parameters", "provenance")
+    }
+    weights: dict[str, Any] = {name: tensors.get(name) for name in ("coef", "intercept", "cluster_centers")}
     try:
-        model = Model(
-            tensors["coef"],
-            tensors["intercept"],
-            from_json(file.attributes.get("parameters"), "parameters", path),
-            from_json(file.attributes.get("provenance"), "provenance", path),
-            tensors.get("cluster_centers"),
-            Curves(*curves) if curves else None,
-        )
+        model = Model(**weights, **mappings, curves=Curves(*curves) if curves else None)
     except InputError as error:
         raise FileContentError(f"{path} is damaged: {error}") from error
     if file.attributes.get("model_id", model.id) != model.id:

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from cceclust.errors import FileContentError, InputError, TargetExistsError
 from cceclust.io.atomic import replacing
 from cceclust.io.clusters import Clusters
-from cceclust.io.hdf5 import as_plain_value
+from cceclust.io.hdf5 import write_text
+from cceclust.io.provenance import as_plain_value
 from cceclust.io.reading import naming, reading
 
 __all__ = ["check_observations", "write_observations"]
 
-LABELS, CONFIDENCE = "cce", "cce_confidence"
-ENCODING = {"encoding-type": "array", "encoding-version": "0.2.0"}
+COLUMNS = ("cce", "cce_confidence")
+ARRAY = {"encoding-type": "array", "encoding-version": "0.2.0"}
 
 
 def check_observations(path: Path, *, force: bool) -> None:
@@ -29,45 +30,32 @@ def check_observations(path: Path, *, force: bool) -> None:
     with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
         if not isinstance(file.get("obs"), h5py.Group):
             raise FileContentError(f"{path} has no group of observations (obs); save it again with a newer AnnData")
-        taken = [f"obs/{name}" for name in (LABELS, CONFIDENCE) if name in file["obs"]]
+        taken = [f"obs/{name}" for name in COLUMNS if name in file["obs"]]
     if taken and not force:
         raise TargetExistsError(f"{path} has {' and '.join(taken)} already; use --force (force=True) to replace them")
 
 
 def write_observations(path: str | Path, clusters: Clusters, *, force: bool = False) -> None:
-    """Write clusters into an AnnData file as ``obs/cce`` (categorical) and ``obs/cce_confidence``.
-
-    The file is copied, changed and renamed, so that it is whole at any moment. Columns of these names are replaced if
-    ``force`` is true.
-    """
+    """Write clusters as ``obs/cce`` and ``obs/cce_confidence``; the file is copied, changed and renamed."""
     check_observations(Path(path), force=force)
     # Through a symbolic link, its target is replaced and not the link.
     target = Path(path).resolve()
     with replacing(target, force=True) as part:
         shutil.copyfile(target, part)
         with naming(str(path), "an AnnData file"), h5py.File(part, "r+") as file:
-            observations = file["obs"]
-            n_rows = n_observations(observations)
+            rows = file["obs"]
+            n_rows = len(rows[as_plain_value(rows.attrs.get("_index", "_index"))])
             if n_rows != len(clusters.labels):
-                raise InputError(
-                    f"{path} has {n_rows:,} observations, but there are clusters of {len(clusters.labels):,} rows"
-                )
-            for name in (LABELS, CONFIDENCE):
-                observations.pop(name, None)
-            write_categories(observations.create_group(LABELS), clusters.named_labels)
-            written = [LABELS]
+                raise InputError(f"{path} has {n_rows:,} observations, but there are {len(clusters.labels):,} clusters")
+            others = as_plain_value(np.asarray(rows.attrs.get("column-order", [])))
+            for name in COLUMNS:
+                rows.pop(name, None)
+            write_categories(rows.create_group(COLUMNS[0]), clusters.named_labels)
             if clusters.probabilities is not None:
-                write_array(observations, CONFIDENCE, clusters.probabilities.max(axis=1))
-                written.append(CONFIDENCE)
-            shown = [str(as_plain_value(name)) for name in np.ravel(observations.attrs.get("column-order", []))]
-            order = [name for name in shown if name not in (LABELS, CONFIDENCE)]
-            observations.attrs["column-order"] = np.array([*order, *written], h5py.string_dtype())
-
-
-def n_observations(observations: h5py.Group) -> int:
-    """Return the length of the observations' index, which may have any name."""
-    index = observations.get(as_plain_value(observations.attrs.get("_index", "_index")))
-    return len(index) if isinstance(index, h5py.Dataset) and index.ndim == 1 else 0
+                rows[COLUMNS[1]] = clusters.probabilities.max(axis=1)
+                rows[COLUMNS[1]].attrs.update(ARRAY)
+            order = [name for name in dict.fromkeys([*others, *COLUMNS]) if name in rows]
+            rows.attrs["column-order"] = np.array(order, h5py.string_dtype())
 
 
 def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:
@@ -76,12 +64,7 @@ def write_categories(group: h5py.Group, labels: NDArray[Any]) -> None:
     values, codes = np.unique(labels, return_inverse=True)
     has_none = values.dtype.kind in "iu" and values[0] == -1
     group.attrs.update({"encoding-type": "categorical", "encoding-version": "0.2.0", "ordered": False})
-    write_array(group, "codes", (codes - has_none).astype(np.min_scalar_type(-len(values))))
-    names = np.char.encode(values[int(has_none) :].astype(str), "utf-8", "surrogateescape").astype(object)
-    categories = group.create_dataset("categories", data=names, dtype=h5py.string_dtype())
+    group["codes"] = (codes - has_none).astype(np.min_scalar_type(-len(values)))
+    group["codes"].attrs.update(ARRAY)
+    categories = write_text(group, "categories", values[int(has_none) :].astype(str))
     categories.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
-
-
-def write_array(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
-    """Write an array in AnnData's encoding."""
-    group.create_dataset(name, data=values).attrs.update(ENCODING)

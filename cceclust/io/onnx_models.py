@@ -29,15 +29,6 @@ def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
     The input ``features`` is (n, d), of the model's type. The outputs are ``label`` (n,), the number or the name of the
     cluster, and ``probabilities`` (n, K). The metadata hold ``classes`` (a JSON list, if clusters have names) and
     ``model_id``.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write; it must end in ``.onnx``.
-    model : Model
-        From :func:`cceclust.io.read_model`.
-    force : bool
-        Overwrite an existing file.
     """
     path = Path(path)
     by_ending(path, {".onnx": None}, "export a model to", InputError)
@@ -47,7 +38,6 @@ def write_onnx(path: str | Path, model: Model, *, force: bool = False) -> None:
 
 
 def as_onnx(model: Model) -> Any:
-    """Return the graph: the logits, their softmax, and the place of the largest logit, perhaps as a name."""
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError as error:
@@ -62,44 +52,34 @@ def as_onnx(model: Model) -> Any:
     nodes = [helper.make_node("Gemm", ["features", "coef", "intercept"], [straight], transB=1)]
     if model.curves is not None:
         first, second = np.triu_indices(len(model.curves.axes))
-        constants |= {
-            "curve_axes": model.curves.axes.astype(dtype),
-            "curve_offsets": model.curves.offsets.astype(dtype),
-            "curve_weights": model.curves.weights.astype(dtype),
-            "first_of_pair": first.astype(np.int64),
-            "second_of_pair": second.astype(np.int64),
-            "least_place": np.array(-FARTHEST, dtype),
-            "most_place": np.array(FARTHEST, dtype),
-        }
+        parts = {"axes": model.curves.axes, "offsets": model.curves.offsets, "weights": model.curves.weights}
+        parts |= {"least": np.array(-FARTHEST), "most": np.array(FARTHEST)}
+        constants |= {name: array.astype(dtype) for name, array in parts.items()} | {"first": first, "second": second}
         nodes += [
-            helper.make_node("Gemm", ["features", "curve_axes", "curve_offsets"], ["any_places"], transB=1),
-            helper.make_node("Clip", ["any_places", "least_place", "most_place"], ["places"]),
-            helper.make_node("Gather", ["places", "first_of_pair"], ["one"], axis=1),
-            helper.make_node("Gather", ["places", "second_of_pair"], ["other"], axis=1),
+            helper.make_node("Gemm", ["features", "axes", "offsets"], ["any_places"], transB=1),
+            helper.make_node("Clip", ["any_places", "least", "most"], ["places"]),
+            helper.make_node("Gather", ["places", "first"], ["one"], axis=1),
+            helper.make_node("Gather", ["places", "second"], ["other"], axis=1),
             helper.make_node("Mul", ["one", "other"], ["products"]),
-            helper.make_node("Gemm", ["products", "curve_weights", "straight"], ["logits"], transB=1),
+            helper.make_node("Gemm", ["products", "weights", "straight"], ["logits"], transB=1),
         ]
     nodes += [
         helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
         helper.make_node("ArgMax", ["logits"], ["label" if classes is None else "cluster"], axis=1, keepdims=0),
     ]
-    label_type = TensorProto.INT64
+    has_text = classes is not None and np.array(classes).dtype.kind == "U"
     if classes is not None:
-        names = np.array(classes)
-        constants["classes"] = names.astype(object) if names.dtype.kind == "U" else names.astype(np.int64)
-        label_type = TensorProto.STRING if names.dtype.kind == "U" else TensorProto.INT64
+        constants["classes"] = np.array(classes).astype(object if has_text else np.int64)
         nodes.append(helper.make_node("Gather", ["classes", "cluster"], ["label"]))
     number = helper.np_dtype_to_tensor_dtype(dtype)
-    graph = helper.make_graph(
-        nodes,
-        "cceclust",
-        [helper.make_tensor_value_info("features", number, ["n", n_features])],
-        [
-            helper.make_tensor_value_info("label", label_type, ["n"]),
-            helper.make_tensor_value_info("probabilities", number, ["n", n_clusters]),
-        ],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
+    label = TensorProto.STRING if has_text else TensorProto.INT64
+    inputs = [helper.make_tensor_value_info("features", number, ["n", n_features])]
+    outputs = [
+        helper.make_tensor_value_info("label", label, ["n"]),
+        helper.make_tensor_value_info("probabilities", number, ["n", n_clusters]),
+    ]
+    weights = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "cceclust", inputs, outputs, weights)
     exported = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPERATOR_SET)],
@@ -107,7 +87,7 @@ def as_onnx(model: Model) -> Any:
         producer_name="cceclust",
         producer_version=__version__,
     )
-    metadata = {"model_id": model.id} | ({} if classes is None else {"classes": json.dumps(classes)})
-    helper.set_model_props(exported, metadata)
+    named = {} if classes is None else {"classes": json.dumps(classes)}
+    helper.set_model_props(exported, {"model_id": model.id, **named})
     checker.check_model(exported)
     return exported

@@ -1,8 +1,8 @@
-"""Labels for some of the rows, hard or soft, from a file beside the features or a dataset inside them."""
+"""Labels of all rows or of some, hard or soft, from a file beside the features or a dataset inside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,31 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError, InputError
-from cceclust.io.arrays import StoredArray
-from cceclust.io.label_files import label_column, load_labels, parse, read_label_file
-from cceclust.io.reading import listed
-from cceclust.io.stored import contents, load_array, stored_file
-from cceclust.io.tables import TABLE_FILES
+from cceclust.io.reading import StoredArray, listed, naming, reading
+from cceclust.io.stored import contents, load_array, load_column, stored_file
+from cceclust.io.tables import TABLE_FILES, is_number
 from cceclust.scoring import as_labels, is_missing, name_extra_clusters
 
-__all__ = ["PartialLabels", "read_partial_labels", "read_soft_labels"]
+__all__ = ["PartialLabels", "read_label_file", "read_partial_labels", "read_soft_labels"]
 
+# If a table has several of these columns, the first in this list is used.
+LABEL_HEADERS = ("label", "labels", "class")
+HEADERS = (*LABEL_HEADERS, "cluster", "target", "y")
 # The one array of a .npy file has the empty name.
 SOFT_DATASETS = ("", "soft_labels", "probabilities")
+Column = NDArray[Any] | None
 
 
 @dataclass(frozen=True)
 class PartialLabels:
-    """The known classes of some rows.
+    """The known classes of some rows, and the file, or the dataset in the feature file, that they were read from.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        The number of each row's class, −1 where it is unknown; or each row's distribution, NaN where it is unknown.
-    classes : ndarray of shape (n_classes,)
-        Names of the classes, integers or strings.
-    source : str or Path, optional
-        The file, or the dataset in the feature file, that they were read from.
+    The values are the number of each row's class, −1 where it is unknown; or its distribution over the classes, NaN
+    where it is unknown. Classes have names, integers or strings.
     """
 
     values: NDArray[Any]
@@ -44,7 +40,6 @@ class PartialLabels:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which rows have a label."""
         return np.asarray(self.values >= 0 if self.values.ndim == 1 else ~np.isnan(self.values).all(axis=1))
 
     def unseen(self, true_labels: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -68,18 +63,12 @@ class PartialLabels:
 
 
 def read_partial_labels(
-    source: str | Path,
-    n_rows: int,
-    *,
-    paths: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
-    features: str | Path | None = None,
+    source: str | Path, n_rows: int, *, paths: Column = None, names: Column = None, features: str | Path | None = None
 ) -> PartialLabels:
     """Read labels of some rows.
 
     The source is a table with a column ``label`` and a column ``row`` (numbers from 0), ``name`` or ``path``, any file
-    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features. Paths
-    and names are those of all rows, for tables that tell rows by them.
+    of a label for each row (−1 or empty for unknown), or the name of such a dataset inside the file of features.
     """
     path = Path(source)
     if features is not None and not path.exists():
@@ -104,12 +93,7 @@ def read_partial_labels(
 
 
 def read_soft_labels(
-    source: str | Path,
-    n_rows: int,
-    *,
-    paths: NDArray[Any] | None = None,
-    names: NDArray[Any] | None = None,
-    features: str | Path | None = None,
+    source: str | Path, n_rows: int, *, paths: Column = None, names: Column = None, features: str | Path | None = None
 ) -> PartialLabels:
     """Read distributions over classes of some rows.
 
@@ -117,20 +101,22 @@ def read_soft_labels(
     file of arrays with one called ``soft_labels`` or ``probabilities``; or the name of such a dataset inside the file
     of features. The rest is as in :func:`read_partial_labels`.
     """
-    path = Path(source)
-    classes: NDArray[Any] | None = None
+    path, classes = Path(source), None
     if features is not None and not path.exists():
         matrix = read_dataset(path, Path(features))
     elif path.suffix.lower() in TABLE_FILES:
         matrix, classes = read_soft_table(path, n_rows, names, paths)
     else:
-        matrix = read_soft_array(path)
-    if matrix.ndim != 2 or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
+        with stored_file(path) as file:
+            name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
+            if name is None:
+                raise FileContentError(f"{path} has no dataset 'soft_labels'; it has {contents(file.arrays)}")
+            matrix = np.asarray(load_array(path, file.arrays, name))
+    if matrix.ndim != 2 or len(matrix) != n_rows or matrix.shape[1] < 2 or matrix.dtype.kind not in "fiub":
         raise FileContentError(
-            f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each row and class"
+            f"{source} holds {matrix.dtype} values of shape {matrix.shape}; expected a number for each class in each "
+            f"of {n_rows:,} rows"
         )
-    if len(matrix) != n_rows:
-        raise FileContentError(f"{source} holds soft labels of {len(matrix):,} rows, but there are {n_rows:,}")
     return PartialLabels(matrix.astype(np.float64), np.arange(matrix.shape[1]) if classes is None else classes, source)
 
 
@@ -146,7 +132,7 @@ def read_dataset(source: Path, features: Path) -> NDArray[Any]:
         return load_labels(features, file.arrays, name)
 
 
-def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None) -> NDArray[Any]:
+def read_table(path: Path, n_rows: int, names: Column, paths: Column) -> NDArray[Any]:
     """Read the labels of the rows that a table names, the others being unknown, or else a label for each row."""
     with stored_file(path) as file:
         columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
@@ -159,29 +145,21 @@ def read_table(path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArr
     return spread(path, n_rows, rows, given, ~is_missing(given))
 
 
-def read_soft_table(
-    path: Path, n_rows: int, names: NDArray[Any] | None, paths: NDArray[Any] | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def read_soft_table(path: Path, n_rows: int, names: Column, paths: Column) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the distributions of the rows that a table names, NaN for the others, and the names of its columns."""
     with stored_file(path) as file:
         columns, rows = rows_of_lines(path, file.arrays, n_rows, names, paths)
-        words = [name for name, column in columns.items() if column.kind != "numbers" or len(column.shape) > 1]
+        words = [name for name, column in columns.items() if column.kind != "numbers"]
         if words or not columns:
-            raise FileContentError(
-                f"{path}: {listed(words)} holds no numbers; expected a column of them for each class"
-            )
+            raise FileContentError(f"{path}: {listed(words)} holds no numbers; expected them for each class")
         given = np.column_stack([np.asarray(column.load(), np.float64) for column in columns.values()])
     if rows is not None:
-        given = spread(path, n_rows, rows, given, np.asarray(~np.isnan(given).all(axis=1)))
+        given = spread(path, n_rows, rows, given, ~np.isnan(given).all(axis=1))
     return given, parse(list(columns))
 
 
 def rows_of_lines(
-    path: Path,
-    stored: Mapping[str, StoredArray],
-    n_rows: int,
-    names: NDArray[Any] | None,
-    paths: NDArray[Any] | None,
+    path: Path, stored: Mapping[str, StoredArray], n_rows: int, names: Column, paths: Column
 ) -> tuple[dict[str, StoredArray], NDArray[np.intp] | None]:
     """Return the columns of a table that do not tell rows, and the row of each of its lines; None if it tells none."""
     # Without names in the features, a column of that name says nothing of them.
@@ -191,40 +169,25 @@ def rows_of_lines(
     if not telling:
         return columns, None
     known, column = next(iter(telling.items()))
-    spelled = stored[column].spelled
-    theirs = [] if spelled is None else spelled()
+    theirs, rows = (stored[column].spelled or list)(), range(n_rows)
     if known == "row":
-        return columns, numbered_rows(path, n_rows, theirs)
-    return columns, named_rows(path, known, theirs, names if known == "name" else paths)
-
-
-def numbered_rows(path: Path, n_rows: int, texts: list[str]) -> NDArray[np.intp]:
-    """Return the rows that are told by their numbers."""
-    numbers = parse(texts)
-    bad = [text for text, row in zip(texts, numbers.tolist(), strict=True) if row not in range(n_rows)]
+        found = [row if row in rows else None for row in parse(theirs).tolist()]
+        there = f"rows go from 0 to {n_rows - 1}"
+    else:
+        ours = names if known == "name" else paths
+        places = {} if ours is None else dict(zip(ours.tolist(), rows, strict=True))
+        if ours is None or len(places) < n_rows:
+            problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
+            raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
+        found = [places.get(name) for name in theirs]
+        there = f"the features have no such {known}; theirs look like {ours[0]!s}"
+    bad = [text for text, row in zip(theirs, found, strict=True) if row is None]
     if bad:
-        raise FileContentError(f"{path} labels row {bad[0] or '(empty)'}, but rows go from 0 to {n_rows - 1}")
-    return numbers.astype(np.intp)
+        raise FileContentError(f"{path} labels {known} {bad[0] or '(empty)'}, but {there}")
+    return columns, np.array(found, np.intp)
 
 
-def named_rows(path: Path, known: str, theirs: list[str], ours: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Return the rows that are told by name or path."""
-    places = {} if ours is None else {str(name): position for position, name in enumerate(ours)}
-    if ours is None or len(places) < len(ours):
-        problem = f"the features have no {known}s" if ours is None else "several rows have the same one"
-        raise FileContentError(f"{path} names rows by {known}, but {problem}; name them by row")
-    unknown = [name for name in theirs if name not in places]
-    if unknown:
-        raise FileContentError(
-            f"{path} labels {len(unknown)} {known}s that the features do not have, first {unknown[0]!r}; theirs look "
-            f"like {str(ours[0])!r}"
-        )
-    return np.array([places[name] for name in theirs], np.intp)
-
-
-def spread(
-    path: Path, n_rows: int, rows: NDArray[np.intp], given: NDArray[Any], is_known: NDArray[np.bool_]
-) -> NDArray[Any]:
+def spread(path: Path, n_rows: int, rows: NDArray[np.intp], given: NDArray[Any], is_known: Any) -> NDArray[Any]:
     """Return a value for each row: the given one, or what stands for an unknown one."""
     rows, given = rows[is_known], given[is_known]
     unknown: Any = {"U": "", "i": -1, "f": np.nan}[given.dtype.kind]
@@ -236,11 +199,74 @@ def spread(
     return values
 
 
-def read_soft_array(path: Path) -> NDArray[Any]:
-    """Read the soft labels or probabilities of a file of arrays."""
-    with stored_file(path) as file:
-        name = next((known for known in SOFT_DATASETS if known in file.arrays), None)
-        if name is None:
-            expected = " or ".join(map(repr, SOFT_DATASETS[1:]))
-            raise FileContentError(f"{path} has no dataset {expected}; it has {contents(file.arrays)}")
-        return np.asarray(load_array(path, file.arrays, name))
+def read_label_file(path: str | Path, *, column: str | None = None) -> NDArray[Any]:
+    """Read a label for each row: integers where all are whole numbers, otherwise strings, −1 or empty where one misses.
+
+    By default true labels, labels, or the only column there is; a ``.txt`` has a label on each line.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".txt":
+        if column is not None:
+            raise InputError(f"{path}: a .txt file holds one column without a name; leave out --labels-dataset")
+        with reading(path, "UTF-8 text"):
+            # Only ends of lines end a label: Python's own splitlines knows more.
+            labels = parse([line.strip() for line in path.read_text("utf-8-sig").removesuffix("\n").split("\n")])
+    else:
+        with stored_file(path) as file:
+            labels = choose_labels(path, file.arrays, column)
+    if labels.ndim != 1 or not len(labels):
+        raise FileContentError(f"{path} holds labels of shape {labels.shape}; expected one for each row")
+    return labels
+
+
+def choose_labels(path: Path, stored: Mapping[str, StoredArray], wanted: str | None) -> NDArray[Any]:
+    """Read the wanted labels, or true labels, labels, or the only column there is."""
+    # The one array of a .npy file has the empty name.
+    usual = ("true_labels", "", *LABEL_HEADERS) if wanted is None else (wanted.strip("/"),)
+    name = label_column(list(stored), usual)
+    columns = [name for name, array in stored.items() if len(array.shape) == 1]
+    if name is None and (wanted is not None or len(columns) != 1):
+        absent = "labels; name them with --labels-dataset" if wanted is None else repr(wanted)
+        raise FileContentError(f"{path} has no {absent}; it has {contents(stored)}")
+    name = columns[0] if name is None else name
+    labels = load_labels(path, stored, name)
+    is_alone = wanted is None and len(stored) == 1 and path.suffix.lower() in (".csv", ".tsv")
+    if is_alone and name.lower() not in HEADERS and (labels.dtype.kind != "i" or is_number(name)):
+        # Without a header, the first line is a label as well.
+        labels = parse([name, *(stored[name].spelled or list)()])
+    if "row" in stored and name != "row":
+        rows = load_labels(path, stored, "row")
+        if np.array_equal(np.sort(rows), np.arange(len(labels))):
+            # Somebody may have sorted the table in a spreadsheet.
+            return np.asarray(labels[np.argsort(rows)])
+    return labels
+
+
+def load_labels(path: Path, stored: Mapping[str, StoredArray], name: str) -> NDArray[Any]:
+    """Read a column of labels; those of a table are whole numbers if they are spelled like that."""
+    spelled = stored[name].spelled
+    if spelled is None:
+        return np.asarray(load_column(path, stored, name))
+    with naming(str(path), "a table"):
+        return parse(spelled())
+
+
+def label_column(header: Sequence[str], names: Sequence[str] = LABEL_HEADERS) -> str | None:
+    """Return the column that has the first of these names; upper and lower case are the same."""
+    columns = {name.lower(): name for name in reversed(header)}
+    return next((columns[name.lower()] for name in names if name.lower() in columns), None)
+
+
+def parse(values: list[str]) -> NDArray[Any]:
+    """Return whole numbers as integers, with −1 for empty values and NaN; return anything else as strings."""
+    try:
+        return np.array([int(value) if value else -1 for value in values], np.int64)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        # numpy.savetxt writes integers as 1.000000000000000000e+00, pandas writes those of a column with gaps as 1.0.
+        numbers = np.nan_to_num(np.array([value or "nan" for value in values], np.float64), nan=-1.0)
+    except ValueError:
+        return np.array(values, str)
+    whole = np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all()
+    return numbers.astype(np.int64) if whole else np.array(values, str)

@@ -13,10 +13,10 @@ from cceclust.errors import FileContentError, InputError
 from cceclust.text import without_folders
 from cceclust.version import __version__
 
-__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "is_stamped", "stamp", "to_json"]
+__all__ = ["as_plain_value", "check_classes", "check_stamp", "from_json", "stamp", "to_json"]
 
-# The newest version that is read; a file states the oldest that has all it needs.
-FORMAT_VERSION, FIRST_VERSION = 2, 1
+# Those that are read; a file states the oldest that has all it needs.
+VERSIONS = ("1", "2")
 KINDS = {
     "features": "a feature file",
     "clusters": "a cluster file",
@@ -24,42 +24,32 @@ KINDS = {
     "network": "a network that cceclust deep trained",
     "run": "a run of cceclust deep",
 }
-# Entries that our readers use, by their type; all others are only shown.
-KNOWN_ENTRIES: dict[type, tuple[str, ...]] = {
-    str: ("dataset", "features", "labels_dataset", "method", "names_dataset"),
-    list: ("classes", "keep", "warnings"),
-    dict: ("candidates", "number_of_clusters"),
-    int: ("n_clusters",),
+# Entries that our readers use, with their type; all others are only shown.
+KNOWN_ENTRIES: dict[str, type] = {
+    **dict.fromkeys(("dataset", "features", "labels_dataset", "method", "names_dataset"), str),
+    **dict.fromkeys(("classes", "keep", "warnings"), list),
+    **dict.fromkeys(("candidates", "number_of_clusters"), dict),
+    "n_clusters": int,
 }
 
 
-def stamp(kind: str, version: int = FIRST_VERSION) -> dict[str, str]:
+def stamp(kind: str, version: int = 1) -> dict[str, str]:
     """Return the attributes that every file has: ``format``, ``format_version``, ``tool_version``."""
     return {"format": f"cceclust-{kind}", "format_version": str(version), "tool_version": __version__}
 
 
-def is_stamped(attributes: Mapping[str, Any]) -> bool:
-    """Tell whether a file is a cceclust file; other tools may use the attribute ``format`` differently."""
-    return str(attributes.get("format", "")).startswith("cceclust-")
-
-
 def check_stamp(attributes: Mapping[str, Any], kind: str, path: Path) -> None:
     """Raise unless ``attributes`` belong to a file of this kind that this version can read."""
-    expected = f"cceclust-{kind}"
     found = attributes.get("format")
-    if found != expected:
-        other = KINDS.get(str(found).removeprefix("cceclust-"))
-        if other is not None:
-            raise FileContentError(f"{path} is {other}; expected {KINDS[kind]}")
-        came = f"its format is {found!r}" if found else "it states no format"
-        raise FileContentError(f"{path} is not {KINDS[kind]} of cceclust ({came}, expected {expected!r})")
-    version = str(attributes.get("format_version", ""))
-    if not version.isdecimal() or int(version) < 1:
-        raise FileContentError(f"{path} states the format version {version!r}; expected a positive number")
-    if int(version) > FORMAT_VERSION:
+    if found != f"cceclust-{kind}":
+        unknown = f"of an unknown format ({found!r})" if found else "a file that states no format"
+        came = KINDS.get(str(found).removeprefix("cceclust-"), unknown)
+        raise FileContentError(f"{path} is {came}; expected {KINDS[kind]}")
+    version = str(attributes.get("format_version"))
+    if version not in VERSIONS:
         raise FileContentError(
-            f"{path} has format version {version}, newer than {FORMAT_VERSION}, the newest this cceclust "
-            f"({__version__}) reads; use a newer cceclust"
+            f"{path} has format version {version}, but cceclust {__version__} reads {' and '.join(VERSIONS)}; use a "
+            "newer cceclust"
         )
 
 
@@ -78,9 +68,11 @@ def as_plain_value(value: Any) -> Any:
         return as_plain_value(value.tolist())
     if isinstance(value, list | tuple):
         return [as_plain_value(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
@@ -91,17 +83,13 @@ def from_json(text: Any, name: str, path: Path) -> dict[str, Any]:
         raise FileContentError(f"{path} is damaged: its {name} are not JSON ({error})") from None
     if not isinstance(values, dict):
         raise FileContentError(f"{path} is damaged: its {name} are not a JSON object")
-    for kind, entries in KNOWN_ENTRIES.items():
-        for entry in entries:
-            if values.get(entry) is not None and not isinstance(values[entry], kind):
-                raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
+    for entry, kind in KNOWN_ENTRIES.items():
+        if values.get(entry) is not None and not isinstance(values[entry], kind):
+            raise FileContentError(f"{path} is damaged: {entry!r} in its {name} is {values[entry]!r}")
     return values
 
 
 def check_classes(parameters: Mapping[str, Any], n_clusters: int) -> None:
-    """Raise InputError unless there is one name per cluster, if clusters have names."""
     classes = parameters.get("classes")
-    if classes is None:
-        return
-    if len(classes) != n_clusters or not all(type(name) in (int, str) for name in classes):
+    if classes is not None and [type(name) in (int, str) for name in classes] != [True] * n_clusters:
         raise InputError(f"the names of the classes are {classes}; expected {n_clusters} integers or texts")

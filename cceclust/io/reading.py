@@ -1,17 +1,44 @@
-"""What all readers share: the choice by file ending, checks of the file, and one kind of error."""
+"""What all readers share: the arrays of a file, the choice by its ending, checks of it, and one kind of error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from cceclust.errors import CceclustError, FileContentError, FileError, InputError
 
-__all__ = ["by_ending", "listed", "naming", "reading", "refuse_what_is_no_file", "refuse_what_is_not_there"]
-
 Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array as the header of its file describes it; ``load()`` gives what can be sliced by rows."""
+
+    shape: tuple[int, ...]
+    kind: str  # "numbers", "text", "sparse" or "other"
+    type_name: str
+    load: Callable[[], Any]
+    # Reads a column of a table as text, as it is spelled if the format has only text.
+    spelled: Callable[[], list[str]] | None = None
+
+    @classmethod
+    def of_dtype(cls, shape: tuple[int, ...], dtype: np.dtype[Any], load: Callable[[], Any]) -> StoredArray:
+        kind = "numbers" if dtype.kind in "fiub" else "text" if dtype.kind in "US" else "other"
+        return cls(shape, kind, "text" if kind == "text" else str(dtype), load)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """The arrays of an open file, and its attributes."""
+
+    arrays: dict[str, StoredArray]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    close: Callable[[], None] = lambda: None
 
 
 def by_ending(
@@ -37,10 +64,9 @@ def refuse_what_is_not_there(path: Path) -> None:
 def refuse_what_is_no_file(path: Path) -> None:
     """Raise a clear error for a path that is missing, not a file, unreadable or empty."""
     refuse_what_is_not_there(path)
-    if path.is_dir():
-        raise FileError(f"{path} is a directory; expected a file")
     if not path.is_file():
-        raise FileError(f"{path} is a pipe or a device; expected a file that can be read in any order")
+        kind = "a directory; expected a file" if path.is_dir() else "a pipe or a device; expected a file"
+        raise FileError(f"{path} is {kind}")
     try:
         with path.open("rb") as file:
             is_empty = not file.read(1)
@@ -74,7 +100,6 @@ def naming(part: str, what: str) -> Iterator[None]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names for an error message."""
     names = list(names)
     shown = ", ".join(names[:12]) or "none"
     return shown + (f", … ({len(names)} in all)" if len(names) > 12 else "")

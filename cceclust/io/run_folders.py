@@ -10,20 +10,15 @@ from cceclust.errors import FileContentError
 from cceclust.io.provenance import check_stamp
 from cceclust.io.reading import reading
 
-__all__ = ["CLUSTERS", "RUN_FILES", "clusters_of", "is_run", "read_config", "read_metrics", "run_of"]
+__all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "run_of"]
 
-# All settings, a line for each epoch, the state after the last complete epoch, the trained network, and the clusters.
-CONFIG, METRICS, CHECKPOINT, MODEL, CLUSTERS = RUN_FILES = (
-    "config.json",
-    "metrics.jsonl",
-    "checkpoint.pt",
-    "model.safetensors",
-    "clusters.h5",
-)
+# All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
+# image.
+RUN_FILES = ("config.json", "metrics.jsonl", "checkpoint.pt", "model.safetensors", "clusters.h5")
+CONFIG, MODEL, CLUSTERS = "config.json", "model.safetensors", "clusters.h5"
 
 
 def is_run(path: str | Path) -> bool:
-    """Tell whether a path is the folder of a run."""
     return (Path(path) / CONFIG).is_file()
 
 
@@ -40,34 +35,14 @@ def clusters_of(path: str | Path) -> Path:
     run = run_of(path)
     if run is None:
         return Path(path)
-    clusters = run / CLUSTERS
-    if not clusters.is_file():
-        n_epochs, n_done = read_config(run).get("n_epochs"), len(read_metrics(run))
-        raise FileContentError(
-            f"the run in {run} has no clusters yet: {n_done} of {n_epochs} epochs are done; continue it with its "
-            "command and --resume"
-        )
-    return clusters
+    if not (run / CLUSTERS).is_file():
+        raise FileContentError(f"the run in {run} has no clusters yet; continue it with its command and --resume")
+    return run / CLUSTERS
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """Read the settings of a run."""
     path = run / CONFIG
     with reading(path, "the configuration of a run"):
-        config = json.loads(path.read_text("utf-8"))
-        if not isinstance(config, dict):
-            raise FileContentError(f"{path} is damaged: expected a JSON object")
-    check_stamp(config, "run", path)
-    return config
-
-
-def read_metrics(run: Path) -> list[dict[str, Any]]:
-    """Read the metrics of each complete epoch of a run."""
-    path = run / METRICS
-    if not path.is_file() or not path.stat().st_size:
-        return []
-    with reading(path, "the metrics of a run"):
-        epochs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        if not all(isinstance(metrics, dict) for metrics in epochs):
-            raise FileContentError(f"{path} is damaged: expected a JSON object on each line")
-    return epochs
+        config = dict(json.loads(path.read_text("utf-8")))
+        check_stamp(config, "run", path)
+        return config

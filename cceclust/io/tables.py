@@ -19,14 +19,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cceclust.errors import FileContentError
-from cceclust.io.arrays import StoredArray, StoredFile
-from cceclust.io.reading import listed
+from cceclust.io.reading import StoredArray, StoredFile, listed
 from cceclust.text import from_cell
 
 __all__ = ["MISSING", "STDIN", "TABLE_FILES", "is_number", "write_parquet"]
 
 STDIN = Path("-")
-SEPARATED = "UTF-8 text of comma-separated values"
 # Long enough for a line of tens of thousands of cells.
 BLOCK_BYTES = 1 << 24
 # Cells without a number, as spreadsheets, pandas and R write them.
@@ -39,55 +37,43 @@ def open_csv(path: Path) -> StoredFile:
     content = pa.py_buffer(sys.stdin.buffer.read()) if path == STDIN else pa.memory_map(str(path)).read_buffer()
     if not len(content):
         raise FileContentError("standard input is empty; expected a table of comma-separated values")
-    first_line = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig").readline()
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
     text = io.TextIOWrapper(pa.BufferReader(content), "utf-8-sig", newline="")
+    first_line = text.readline()
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first_line.count)
+    text.seek(0)
     header = next(filter(None, csv.reader(text, delimiter=delimiter)), [])
-    names = [name.strip() for name in header]
-    check_names(path, names)
-    parsing = pyarrow.csv.ParseOptions(
-        delimiter=delimiter,
-        newlines_in_values=True,
-        # A line of a single column is empty where its value is missing.
-        ignore_empty_lines=len(header) > 1,
-    )
-    columns = read_csv(content, parsing, pyarrow.csv.ConvertOptions(null_values=MISSING)).columns
-    for name, column in zip(names, columns, strict=True):
+    check_names(path, [name.strip() for name in header])
+    # A line of a single column is empty where its value is missing.
+    is_wide = len(header) > 1
+    parsing = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=is_wide)
+
+    def read(**options: Any) -> Any:
+        how = parsing, pyarrow.csv.ConvertOptions(**options)
+        try:
+            return pyarrow.csv.read_csv(pa.BufferReader(content), pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES), *how)
+        except pa.ArrowInvalid:
+            # A single thread can say which line is wrong.
+            reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False)
+            return pyarrow.csv.read_csv(pa.BufferReader(content), reading, *how)
+
+    def spelled(name: str) -> list[str]:
+        (column,) = read(include_columns=[name], column_types={name: pa.string()}).columns
+        return [from_cell(cell.strip()) for cell in column.to_pylist()]
+
+    stored = {}
+    for name, column in zip(header, read(null_values=MISSING).columns, strict=True):
         if pa.types.is_binary(column.type):
             raise ValueError(f"column {name!r} has another encoding")
-    return StoredFile(
-        {
-            name: described(name, column, partial(cells_of, content, parsing, spelling))
-            for name, spelling, column in zip(names, header, columns, strict=True)
-        }
-    )
-
-
-def read_csv(content: Any, parsing: Any, converting: Any) -> Any:
-    """Read columns of separated values."""
-    reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES)
-    try:
-        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
-    except pa.ArrowInvalid:
-        # A single thread can say which line is wrong.
-        reading.use_threads = False
-        return pyarrow.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
-
-
-def cells_of(content: Any, parsing: Any, name: str) -> list[str]:
-    """Read a column of separated values as it is spelled."""
-    converting = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
-    (column,) = read_csv(content, parsing, converting).columns
-    return [from_cell(text.strip()) for text in column.to_pylist()]
+        stored[name.strip()] = described(name, column, partial(spelled, name))
+    return StoredFile(stored)
 
 
 def check_names(path: Path, header: Sequence[str]) -> None:
     """Raise unless every column has a name of its own, and the first line is one of names rather than a row."""
     # Programs that write row names leave the name of the first column empty.
-    unnamed = [number for number, name in enumerate(header, 1) if not name and number > 1]
-    if not header or unnamed:
-        raise FileContentError(f"{path}: column {unnamed[0] if unnamed else 1} has no name in the header")
-    repeated = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if not header or "" in header[1:]:
+        raise FileContentError(f"{path}: column {list(header).index('', 1) + 1 if header else 1} has no name")
+    repeated = [name for name in header if header.count(name) > 1]
     if repeated:
         raise FileContentError(f"{path} has several columns of the name {repeated[0]!r}; give each its own")
     numbers = [name for name in header if is_number(name)]
@@ -101,16 +87,15 @@ def check_names(path: Path, header: Sequence[str]) -> None:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a number; Python takes 1_000 for one."""
     try:
         float(text)
     except ValueError:
         return False
+    # Python takes 1_000 for one.
     return "_" not in text
 
 
 def open_parquet(path: Path) -> StoredFile:
-    """Open a Parquet file."""
     with pq.ParquetFile(path) as file:
         return of_table(path, file.read())
 
@@ -125,7 +110,6 @@ def open_arrow(path: Path) -> StoredFile:
 
 
 def open_json_lines(path: Path) -> StoredFile:
-    """Open a file with a JSON object on each line."""
     reading = pyarrow.json.ReadOptions(block_size=BLOCK_BYTES)
     table = pyarrow.json.read_json(str(path), reading)
     dates = [field.with_type(pa.string()) for field in table.schema if pa.types.is_temporal(field.type)]
@@ -139,15 +123,10 @@ def of_table(path: Path, table: Any) -> StoredFile:
     """Describe the columns of an Arrow table, after a check that its offsets lie inside its data."""
     check_names(path, table.column_names)
     table.validate(full=True)
-    return StoredFile(
-        {name: described(name, column) for name, column in zip(table.column_names, table.columns, strict=True)}
-    )
+    return StoredFile({name: described(name, table[name]) for name in table.column_names})
 
 
 def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = None) -> StoredArray:
-    """Describe a column of numbers, of text, or of lists of numbers."""
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
@@ -174,12 +153,10 @@ def described(name: str, column: Any, spelled: Callable[[], list[str]] | None = 
 
 
 def is_numeric(kind: Any) -> bool:
-    """Tell whether a type of Arrow is one of whole or floating-point numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def lists_as_matrix(name: str, column: Any) -> NDArray[Any]:
-    """Return a column of equally long lists as a matrix."""
     lengths = pc.unique(pc.list_value_length(column)).to_pylist()
     if len(lengths) != 1 or lengths[0] is None:
         raise ValueError(f"the lists in column {name!r} differ in length")
@@ -199,10 +176,8 @@ def write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 TABLE_FILES: dict[str, tuple[str, Callable[[Path], StoredFile]]] = {
-    ".csv": (SEPARATED, open_csv),
-    ".tsv": (SEPARATED, open_csv),
+    **dict.fromkeys((".csv", ".tsv"), ("UTF-8 text of comma-separated values", open_csv)),
     ".parquet": ("a Parquet file", open_parquet),
-    ".arrow": ("an Arrow file", open_arrow),
-    ".feather": ("an Arrow file", open_arrow),
+    **dict.fromkeys((".arrow", ".feather"), ("an Arrow file", open_arrow)),
     ".jsonl": ("a file of JSON objects, one on each line", open_json_lines),
 }

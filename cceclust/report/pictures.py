@@ -1,4 +1,4 @@
-"""The picture of each row: an image file, or a row of a collection of images such as MNIST, CIFAR and STL-10."""
+"""The picture of each row: an image file, or a row of an array of images."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from cceclust.io.images import open_images
 from cceclust.io.images.decoding import IMAGE_SUFFIXES, decode
 from cceclust.report.drawing import data_uri
 
-# Smaller images, such as those of MNIST, are kept as they are and enlarged without blurring.
+# Smaller images, such as those of 28 × 28 pixels, are kept as they are and enlarged without blurring.
 SMALL_SIDE = 40
-# The name of a collection of images, as extract states it: file:dataset (split) (first N).
-INPUT = re.compile(
-    r"(?P<file>.+?)(?::(?P<dataset>[^:]+?))?(?: \((?P<split>train|test|unlabeled)\))?(?: \(first (?P<limit>\d+)\))?"
-)
+# The name of a collection of images, as extract states it: file:dataset (first N).
+INPUT = re.compile(r"(?P<file>.+?)(?::(?P<dataset>[^:]+?))?(?: \(first (?P<limit>\d+)\))?")
 
 Pixels = NDArray[np.uint8]
 # Returns the pixels of a row; None if they cannot be read.
@@ -54,7 +52,7 @@ def find_pictures(
                 continue
             if not all(may_open(file, root) for file in (place, *place.rglob("*"))):
                 continue
-            found = open_images(place, split=parts.get("split") if place.is_dir() else None, dataset=dataset)
+            found = open_images(place, dataset=dataset)
         except (CceclustError, OSError, ValueError, RuntimeError):
             continue
         if parts.get("limit") == str(n_rows):

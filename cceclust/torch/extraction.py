@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -152,9 +151,9 @@ def extract_features(
         check_targets([target], force=force)
     n_resumed = len(images)
     if not ranks.share(is_complete and not restart):
-        work = ExtractionJournal(target, settings, restart=restart) if ranks.is_first() else nullcontext()
+        journal = ExtractionJournal(target, settings, restart=restart) if ranks.is_first() else None
         # Threads that read images set filters of warnings at the same time; afterwards, these are as before.
-        with warnings.catch_warnings(), work as journal:
+        with warnings.catch_warnings():
             n_resumed = ranks.share(journal.images_done if journal else 0)
             starts = range(n_resumed, len(images), batch_size)
             batches = [range(start, min(start + batch_size, len(images))) for start in starts]

@@ -130,7 +130,7 @@ def wait(path, **_):
         print("started", flush=True)
         time.sleep(float(sys.argv.pop()))
         part.write_text("whole")
-    return description.FileDescription(path, "features", 0)
+    return description.FileDescription(path, "features", 0, {}, {})
 description.describe = wait
 # In the background of a shell, Ctrl-C is ignored from the start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

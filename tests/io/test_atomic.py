@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cceclust.errors import FileError, InputError, TargetExistsError
-from cceclust.io.atomic import check_targets, refuse_to_overwrite, replacing
+from cceclust.io.atomic import check_targets, replacing
 
 
 def names(folder: Path) -> list[str]:
@@ -65,25 +65,25 @@ def test_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
 
 def test_directory_as_target(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="it is a directory or a device"):
-        refuse_to_overwrite(tmp_path, force=True)
+        check_targets([tmp_path], force=True)
 
 
 def test_device_as_target_survives_force() -> None:
     with pytest.raises(FileError, match="it is a directory or a device"):
-        refuse_to_overwrite("/dev/null", force=True)
+        check_targets(["/dev/null"], force=True)
     assert not Path("/dev/null").is_file()
 
 
 def test_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"there is no directory .*nowhere; create it first"):
-        refuse_to_overwrite(tmp_path / "nowhere" / "x.h5", force=False)
+        check_targets([tmp_path / "nowhere" / "x.h5"], force=False)
 
 
 def test_read_only_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Permission bits do not bind root, who may be running this.
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(FileError, match="is not writable"):
-        refuse_to_overwrite(tmp_path / "x.h5", force=False)
+        check_targets([tmp_path / "x.h5"], force=False)
 
 
 def test_system_errors_name_the_target(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_system_errors_name_the_target(tmp_path: Path) -> None:
     ):
         Path("/dev/full").write_text("x")
     with pytest.raises(FileError, match="File name too long"):
-        refuse_to_overwrite(tmp_path / ("x" * 300), force=False)
+        check_targets([tmp_path / ("x" * 300)], force=False)
 
 
 def spellings(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import pytest
 
 from cceclust.errors import CceclustError, FileContentError, FileError
 from cceclust.io import Clusters, write_clusters, write_features
-from cceclust.io.label_files import read_label_file
+from cceclust.io.partial_labels import read_label_file
 
 
 def write_text(path, text):
@@ -96,7 +96,7 @@ def test_what_write_clusters_wrote_comes_back_even_sorted_by_a_spreadsheet(tmp_p
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", b"first,second\n1,2\n", "no labels; name them with --labels-dataset, one of first"),
+        ("a.csv", b"first,second\n1,2\n", "no labels; name them with --labels-dataset; it has first"),
         ("a.csv", b"row,label\n0,1\n1\n", "Row #3: Expected 2 columns, got 1"),
         ("a.csv", b"label\n\xff\n", "not UTF-8"),
         ("a.csv", b"label\n", r"labels of shape \(0,\)"),

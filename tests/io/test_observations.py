@@ -67,7 +67,7 @@ def test_a_failure_leaves_the_file_as_it_was(cells: Path, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cceclust.io.observations.write_array", fail)
+    monkeypatch.setattr("cceclust.io.observations.write_categories", fail)
     with pytest.raises(KeyboardInterrupt):
         write_observations(cells, Clusters(LABELS, CHANCES))
     assert cells.read_bytes() == before

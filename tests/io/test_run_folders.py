@@ -12,7 +12,7 @@ from cceclust.errors import FileContentError
 from cceclust.io import Clusters, write_clusters
 from cceclust.io.description import describe
 from cceclust.io.provenance import stamp
-from cceclust.io.run_folders import clusters_of, read_metrics, run_of
+from cceclust.io.run_folders import clusters_of, read_config, run_of
 
 
 @pytest.fixture
@@ -34,32 +34,15 @@ def test_a_run_is_named_by_its_folder_or_its_network(run: Path, tmp_path: Path) 
 
 
 def test_clusters_are_there_once_the_run_is_complete(run: Path) -> None:
-    with pytest.raises(FileContentError, match=r"no clusters yet: 1 of 3 epochs are done; .* --resume"):
+    with pytest.raises(FileContentError, match=r"no clusters yet; .* --resume"):
         clusters_of(run)
-    assert describe(run).facts["complete"] is False
     write_clusters(run / "clusters.h5", Clusters(np.array([0, 1])))
     assert clusters_of(run) == clusters_of(run / "model.safetensors") == run / "clusters.h5"
-    assert describe(run).facts["complete"] is True
+    assert describe(run).kind == "clusters"
 
 
-def test_a_run_says_how_far_it_is(run: Path) -> None:
-    description = describe(run)
-    assert description.kind == "run"
-    assert description.bytes == sum(file.stat().st_size for file in run.iterdir())
-    facts = description.facts
-    assert (facts["clusters"], facts["network"], facts["epochs"], facts["loss"]) == (2, "vgg4-28", "1 of 3", 2.5)
-    assert "init_sha256" not in description.provenance
-
-
-@pytest.mark.parametrize(("file", "content"), [("config.json", "[]"), ("config.json", "{"), ("metrics.jsonl", "[1]\n")])
-def test_damaged_files_are_named(run: Path, file: str, content: str) -> None:
-    (run / file).write_text(content)
-    with pytest.raises(FileContentError, match=f"{file} is damaged"):
-        describe(run)
-
-
-def test_a_run_that_has_just_begun_has_no_metrics(run: Path) -> None:
-    (run / "metrics.jsonl").write_text("")
-    assert read_metrics(run) == []
-    (run / "metrics.jsonl").unlink()
-    assert describe(run).facts["epochs"] == "0 of 3"
+@pytest.mark.parametrize("content", ["[3]", "{", "{}"])
+def test_a_damaged_configuration_is_named(run: Path, content: str) -> None:
+    (run / "config.json").write_text(content)
+    with pytest.raises(FileContentError, match=r"config\.json is "):
+        read_config(run)

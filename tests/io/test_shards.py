@@ -8,7 +8,7 @@ from scipy import sparse
 
 from cceclust.errors import FileContentError, FileError, InputError
 from cceclust.io import open_features, write_features
-from cceclust.io.shards import named_after
+from cceclust.io.features import named_after
 
 MATRIX = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 

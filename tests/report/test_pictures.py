@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import pickle
-import struct
 import zipfile
 from base64 import b64decode
 
@@ -25,10 +22,9 @@ def clusters_from(source="", paths=None):
     return Clusters(np.zeros(N_ROWS, int), provenance={"input": source}, paths=paths)
 
 
-def write_idx(path, n_images=N_ROWS):
+def write_images(path, name="images", n_images=N_ROWS):
     images = np.arange(n_images * 16, dtype=np.uint8).reshape(n_images, 4, 4)
-    with gzip.open(path, "wb") as file:
-        file.write(b"\0\0\x08\x03" + struct.pack(">III", *images.shape) + images.tobytes())
+    np.savez(path, **{name: images})
     return images
 
 
@@ -36,22 +32,11 @@ def first_values(pictures):
     return [int(pictures(row)[0, 0, 0]) for row in range(N_ROWS)]
 
 
-def test_images_of_mnist_are_found_by_the_name_that_extract_states(tmp_path):
-    images = write_idx(tmp_path / "t10k-images-idx3-ubyte.gz", 15)
-    stated = f"/elsewhere/t10k-images-idx3-ubyte.gz (first {N_ROWS})"
-    assert first_values(find_pictures(clusters_from(stated), None, tmp_path)) == images[:N_ROWS, 0, 0].tolist()
-
-
-def test_batches_of_cifar_and_their_split_are_found(tmp_path):
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
-    for name, value in (("data_batch_1", 10), ("test_batch", 20)):
-        batch = {b"data": np.full((N_ROWS, 3072), value, np.uint8), b"labels": [0] * N_ROWS}
-        (folder / name).write_bytes(pickle.dumps(batch))
-    for split, value in (("train", 10), ("test", 20)):
-        found = find_pictures(clusters_from(f"cifar-10-batches-py ({split})"), None, tmp_path)
-        assert first_values(found) == [value] * N_ROWS
-    assert find_pictures(clusters_from("cifar-10-batches-py"), None, tmp_path) is None
+@pytest.mark.parametrize("stated", ["images.npz:images", f"/elsewhere/more.npz:pixels (first {N_ROWS})"])
+def test_arrays_of_images_are_found_by_the_name_that_extract_states(tmp_path, stated):
+    images = write_images(tmp_path / "images.npz")
+    write_images(tmp_path / "more.npz", "pixels", 15)
+    assert first_values(find_pictures(clusters_from(stated), None, tmp_path)) == images[:, 0, 0].tolist()
 
 
 def test_a_dataset_beside_the_features_and_a_file_that_is_asked_for_are_found(tmp_path):
@@ -95,19 +80,19 @@ def test_what_lies_outside_of_the_folder_is_not_opened(tmp_path):
     inside.mkdir()
     outside.mkdir()
     (inside / "folder").mkdir()
-    write_idx(outside / "a-images-idx3-ubyte.gz")
+    write_images(outside / "a.npz")
     Image.new("RGB", (9, 9)).save(outside / "image.png")
     Image.new("RGB", (9, 9)).save(inside / "image.png")
-    for link in ("a-images-idx3-ubyte.gz", "folder/a-images-idx3-ubyte.gz"):
-        (inside / link).symlink_to(outside / "a-images-idx3-ubyte.gz")
+    for link in ("a.npz", "folder/a.npz"):
+        (inside / link).symlink_to(outside / "a.npz")
     (inside / "linked").symlink_to(outside, target_is_directory=True)
     (inside / "link.png").symlink_to(outside / "image.png")
     (inside / "loop.png").symlink_to("loop.png")
     (inside / "damaged.png").write_bytes(b"no image")
     (inside / "list.txt").write_text(f"{outside}/image.png\n" * N_ROWS)
     os.mkfifo(inside / "pipe.png")
-    os.mkfifo(inside / "b-images-idx3-ubyte")
-    for name in ("a-images-idx3-ubyte.gz", "b-images-idx3-ubyte", "linked", "folder", "list.txt", "..", "x" * 999):
+    os.mkfifo(inside / "b.npz")
+    for name in ("a.npz", "b.npz", "linked", "folder", "list.txt", "..", "x" * 999):
         assert find_pictures(clusters_from(name), None, inside) is None, name
     wrong = [
         "../outside/image.png",

@@ -239,18 +239,23 @@ class TestContinuing:
         stop_after(20, extract)
         assert extract().n_resumed == 20
 
-    def test_half_written_rows_and_lines_are_cut_off(self, extract: Extract, target: Path) -> None:
+    def test_batches_behind_a_missing_one_are_made_again(self, extract: Extract, target: Path) -> None:
         extract()
-        whole, work = target.read_bytes(), target.with_name("features.h5.part")
+        whole = target.read_bytes()
         target.unlink()
-        for torn in (b'{"images": 24, "ro', b'{"images": 24, "rows": 22, "columns": 36, "skipped": []}', b"\0\0\0"):
-            stop_after(20, extract)
-            for name, rest in (("journal.jsonl", torn), ("features.bin", b"half a row")):
-                with (work / name).open("ab") as file:
-                    file.write(rest)
+        stop_after(20, extract)
+        first, *_ = sorted(target.with_name("features.h5.part").glob("*.npz"))
+        first.unlink()
+        assert extract().n_resumed == 0
+        assert target.read_bytes() == whole
+
+    def test_a_damaged_batch_is_named(self, extract: Extract, target: Path) -> None:
+        stop_after(20, extract)
+        _, last, *_ = sorted(target.with_name("features.h5.part").glob("*.npz"))
+        os.truncate(last, last.stat().st_size - 1)
+        with pytest.raises(FileContentError, match=f"{last.name} is damaged or not an archive of arrays"):
             extract()
-            assert target.read_bytes() == whole
-            target.unlink()
+        assert extract(restart=True).n_resumed == 0
 
     def test_a_finished_run_is_not_repeated(self, extract: Extract, target: Path) -> None:
         extract()

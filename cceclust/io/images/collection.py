@@ -1,36 +1,27 @@
-"""The interface of every image collection, however it is stored."""
+"""A collection of images, however it is stored."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cceclust.io.reading import naming
+
 __all__ = ["ImageCollection"]
 
 
-class ImageCollection(ABC):
+class ImageCollection:
     """Images in a fixed order. Made by :func:`cceclust.io.images.open_images`.
 
-    A collection can be pickled: worker processes get a copy of it and open its files themselves.
-
-    Attributes
-    ----------
-    source : str
-        What was opened, as text for people.
-    files : sequence of Path
-        The files that the images and their labels are read from.
-    labels : ndarray of shape (n_images,) or None
-        True labels: names where they are known, integers otherwise.
-    paths : ndarray of shape (n_images,) or None
-        Where each image lies, unless the images are rows of an array.
+    `source` says to people what was opened, `files` are what is read. `labels` are true labels, integers or names, and
+    `paths` where each image lies, unless the images are rows of an array; either may be None.
     """
 
     def __init__(
@@ -38,6 +29,7 @@ class ImageCollection(ABC):
         source: str,
         files: Sequence[Path],
         n_images: int,
+        read: Callable[[int], NDArray[np.uint8]],
         *,
         labels: NDArray[Any] | None = None,
         paths: NDArray[Any] | None = None,
@@ -47,22 +39,16 @@ class ImageCollection(ABC):
         self.labels = labels
         self.paths = paths
         self._n_images = n_images
+        self._read = read
 
     def __len__(self) -> int:
         return self._n_images
 
-    @abstractmethod
     def read(self, index: int) -> NDArray[np.uint8]:
         """Return an image as RGB of shape (height, width, 3); raise FileError if it cannot be read."""
-
-    @abstractmethod
-    def name(self, index: int) -> str:
-        """Return the name of an image for messages."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The distinct labels as text, sorted; empty without labels."""
-        return () if self.labels is None else tuple(str(label) for label in np.unique(self.labels))
+        name = f"{self.files[0]}[{index}]" if self.paths is None else str(self.paths[index])
+        with naming(name, "a readable image"):
+            return self._read(index)
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and modification times: it changes when the images do."""

@@ -40,14 +40,11 @@ def decode(file: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
                 return pixels(image, name)
     except FileError:
         raise
-    except FileNotFoundError:
-        raise FileError(f"there is no file {name}") from None
     except Exception as error:  # damaged bytes can cause any error inside a decoder
         raise FileContentError(f"{name} is not a readable image ({error or type(error).__name__})") from None
 
 
 def pixels(image: PILImage, name: str) -> NDArray[np.uint8]:
-    """Return the image as RGB."""
     if image.mode == "F":
         raise FileContentError(f"{name} holds floating-point numbers; expected 8- or 16-bit pixels")
     if image.mode.startswith("I"):

@@ -1,4 +1,4 @@
-"""Image files in a folder, in a list or in a zip archive."""
+"""Image files in a folder or in a zip archive."""
 
 from __future__ import annotations
 
@@ -17,71 +17,44 @@ from cceclust.io.images.collection import ImageCollection
 from cceclust.io.images.decoding import IMAGE_SUFFIXES, decode
 from cceclust.io.reading import naming
 
-__all__ = ["open_folder", "open_list", "open_zip"]
+__all__ = ["open_folder", "open_zip"]
 
 # No photograph is this large; an archive member that claims to be is not read into memory.
 MAX_MEMBER_BYTES = 1 << 28
-
-
-class EncodedImages(ImageCollection):
-    """Images that must be decoded, each with a path; class folders give the labels."""
-
-    def __init__(
-        self, source: Path, files: Sequence[Path], paths: Sequence[str], open_image: Callable[[int], Path | BinaryIO]
-    ) -> None:
-        if not paths:
-            raise FileContentError(f"{source} has no images; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
-        super().__init__(str(source), files, len(paths), labels=labels_from(paths), paths=np.array(paths))
-        self._open_image = open_image
-
-    def read(self, index: int) -> NDArray[np.uint8]:
-        with naming(self.name(index), "compressed in a way that is known"):
-            return decode(self._open_image(index), self.name(index))
-
-    def name(self, index: int) -> str:
-        return "" if self.paths is None else str(self.paths[index])
 
 
 def open_folder(path: Path) -> ImageCollection:
     """Collect the images of a folder and its subfolders, sorted by path."""
     files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
     files = [file for file in files if is_image(file.relative_to(path).as_posix())]
-    return EncodedImages(path, files, [file.as_posix() for file in files], files.__getitem__)
-
-
-def open_list(path: Path) -> ImageCollection:
-    """Read a text file with a path on each line, relative to the folder of the list."""
-    with naming(str(path), "a text with the path of an image on each line"):
-        lines = [line.strip() for line in path.read_text("utf-8-sig").split("\n")]
-    files = [path.parent / line for line in lines if line]
-    return EncodedImages(path, [path, *files], [file.as_posix() for file in files], files.__getitem__)
+    return encoded_images(path, files, [file.as_posix() for file in files], files.__getitem__)
 
 
 def open_zip(path: Path) -> ImageCollection:
-    """List the images of a zip archive, which are decompressed in memory."""
-    with naming(str(path), "a zip archive"), zipfile.ZipFile(path) as archive:
+    with naming(str(path), "a zip archive"):
+        archive = zipfile.ZipFile(path)
         members = sorted(name for name in set(archive.namelist()) if is_image(name))
-    return EncodedImages(path, [path], [f"{path.as_posix()}/{name}" for name in members], ZipMembers(path, members))
 
-
-class ZipMembers:
-    """Reads members of a zip archive, whose directory takes long to read and is kept."""
-
-    def __init__(self, path: Path, members: Sequence[str]) -> None:
-        self.path = path
-        self.members = members
-        self.archive: zipfile.ZipFile | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # An open file cannot be sent to another process, which opens its own.
-        return {**self.__dict__, "archive": None}
-
-    def __call__(self, index: int) -> BinaryIO:
-        self.archive = self.archive or zipfile.ZipFile(self.path)
-        size = self.archive.getinfo(self.members[index]).file_size
+    def open_member(index: int) -> BinaryIO:
+        size = archive.getinfo(members[index]).file_size
         if size > MAX_MEMBER_BYTES:
             raise ValueError(f"{size:,} bytes is over the limit of {MAX_MEMBER_BYTES:,}")
-        return io.BytesIO(self.archive.read(self.members[index]))
+        return io.BytesIO(archive.read(members[index]))
+
+    return encoded_images(path, [path], [f"{path.as_posix()}/{name}" for name in members], open_member)
+
+
+def encoded_images(
+    source: Path, files: Sequence[Path], paths: Sequence[str], open_image: Callable[[int], Path | BinaryIO]
+) -> ImageCollection:
+    """Collect images that must be decoded, each with a path; class folders give the labels."""
+    if not paths:
+        raise FileContentError(f"{source} has no images; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
+
+    def read(index: int) -> NDArray[np.uint8]:
+        return decode(open_image(index), paths[index])
+
+    return ImageCollection(str(source), files, len(paths), read, labels=labels_from(paths), paths=np.array(paths))
 
 
 def is_image(name: str) -> bool:
@@ -92,15 +65,7 @@ def is_image(name: str) -> bool:
 
 
 def labels_from(paths: Sequence[str]) -> NDArray[Any] | None:
-    """Return the class folder of each path: the first folder below the common one; None if any path has none.
-
-    Examples
-    --------
-    >>> labels_from(["pets/cat/1.png", "pets/dog/new/2.png"]).tolist()
-    ['cat', 'dog']
-    >>> labels_from(["pets/cat/1.png", "pets/2.png"]) is None
-    True
-    """
+    """Return the class folder of each path: the first folder below the common one; None if any path has none."""
     folders = [PurePosixPath(path).parent.parts for path in paths]
     shortest, longest = min(folders), max(folders)
     shared = next((i for i, (a, b) in enumerate(zip(shortest, longest, strict=False)) if a != b), len(shortest))
