@@ -76,7 +76,8 @@ def test_how_a_number_of_clusters_was_found_is_kept(small_features: Path) -> Non
     with open_features(small_features) as features:
         clusters, _ = fit_features(features, **FAST)
     found = clusters.diagnostics["number_of_clusters"]
-    assert found == {"chosen": 3, "low": found["low"], "high": found["high"], "is_weak": False, "at_edge": False}
+    assert found["low"] <= found["chosen"] == 3 <= found["high"]
+    assert (found["is_weak"], found["at_edge"], found["splits"]) == (False, False, {})
     assert clusters.levels.shape[1] == 2
     assert 3 in clusters.levels[:, 0]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from cases import campaign
 from samples import samples
 
-from cceclust.cli.main import end_cleanly_on_signals, run
+from cceclust.cli.main import SIGNALS, run, stop
 from cceclust.errors import CceclustError
 from cceclust.io import open_features, read_clusters, read_model
 
@@ -81,14 +81,15 @@ def start(folder: Path, arguments: list[str], before: Callable[[], None] = lambd
         code = 99
         try:
             os.chdir(folder)
-            end_cleanly_on_signals()
+            for name in SIGNALS:
+                signal.signal(getattr(signal, name), stop)
             before()
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as messages:
                 signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
                 code = run(arguments)
-        except SystemExit as stop:
+        except SystemExit as ended:
             # Ctrl-C before the command had begun.
-            code = int(stop.code or 0)
+            code = int(ended.code or 0)
         else:
             if code not in ENDED_BY_CTRL_C:
                 os.write(2, messages.getvalue().encode())

@@ -81,6 +81,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stop.__context__, BrokenPipeError):
             return PIPE_CLOSED
         return ended(stop.code if isinstance(stop.code, int) else FAILURE, getattr(stop, "advice", ""))
+    except KeyboardInterrupt:
+        return ended(INTERRUPTED)
     except BrokenPipeError:
         return PIPE_CLOSED
     except (CceclustError, OSError, MemoryError) as error:

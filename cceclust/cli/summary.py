@@ -25,10 +25,10 @@ def show(clusters: Clusters, written: Sequence[Path], *, as_json: bool, quiet: b
     """Warn of a number of clusters that says little, and print the summary; to stderr if clusters go to stdout."""
     summary = summarize(clusters, written)
     found = clusters.diagnostics.get("number_of_clusters") or {}
-    if found.get("is_weak"):
-        print_warning("no number of clusters stands out; use --k N to split the rows anyway")
-    elif found.get("at_edge"):
+    if found.get("at_edge"):
         print_warning(f"{found['chosen']} clusters were taken, but numbers beyond those of --k are more reproducible")
+    elif found.get("is_weak"):
+        print_warning("no number of clusters stands out; use --k N to split the rows anyway")
     if as_json:
         print_json(summary)
     elif not quiet:

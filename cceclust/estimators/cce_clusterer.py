@@ -259,10 +259,10 @@ def doubts_about_number(levels: Levels | None) -> list[str]:
     """Say what makes a number of clusters doubtful that was not given."""
     if levels is None:
         return []
-    if levels.is_weak:
-        return ["no number of clusters stands out; set n_clusters to one number to choose it yourself"]
     if levels.at_edge:
         return [f"{levels.chosen} clusters were taken, but numbers beyond those of n_clusters are more reproducible"]
+    if levels.is_weak:
+        return ["no number of clusters stands out; set n_clusters to one number to choose it yourself"]
     return []
 
 

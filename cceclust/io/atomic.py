@@ -99,5 +99,6 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except CceclustError:
         raise
-    except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+    except (OSError, RuntimeError) as error:
+        # HDF5 says RuntimeError where a disk is full.
+        raise FileError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from error

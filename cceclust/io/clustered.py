@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -41,8 +40,11 @@ def clustered_features(
     """
     origin = clusters.provenance
     beside = path.parent / Path(str(origin.get("features") or "")).name
-    # A name may be too long for the system, which pathlib would not forgive.
-    is_inside = os.path.isfile(beside) and beside.resolve().is_relative_to(path.parent.resolve())
+    try:
+        is_inside = beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())
+    except OSError:
+        # Its name is too long for the system.
+        is_inside = False
     choices = {name: origin.get(name) or None for name in ("dataset", "labels_dataset", "names_dataset")}
     opened = None
     if features is not None or is_inside:

@@ -23,7 +23,7 @@ __all__ = ["OBSERVATIONS", "checked_csr", "open_hdf5", "write_hdf5", "write_text
 OBSERVATIONS = "obs/_index"
 SPARSE_PARTS = ("data", "indices", "indptr")
 # Rows are read in successive blocks: a chunk that reaches into the next block should not be unpacked twice.
-CACHE_BYTES = 1 << 26
+CACHE_BYTES = 8 << 20
 # The size of the chunks that are written: large enough to read fast, small enough for a few rows of random places.
 CHUNK_BYTES = 1 << 20
 

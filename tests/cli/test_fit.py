@@ -177,7 +177,7 @@ class TestBadData:
             (np.array([[1.0], [np.nan]]), 1, "row 1 contains NaN or infinity"),
             (np.array([["a"], ["b"]]), 2, "expected numbers"),
             (np.zeros(5), 2, r"has shape \(5,\); expected a matrix"),
-            (np.zeros((0, 5)), 2, "is empty"),
+            (np.zeros((0, 5)), 2, "not empty"),
         ],
     )
     @pytest.mark.parametrize("method", ["cce", "kmeans"])
@@ -241,7 +241,7 @@ class TestNumberOfClusters:
         np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(300, 4)))
         assert run(["fit", str(tmp_path / "x.npy"), "--quiet"]) == 0
         err = capsys.readouterr().err
-        assert "Warning: no number of clusters stands out; use --k N to set it yourself\n" in err
+        assert "Warning: no number of clusters stands out; use --k N to split the rows anyway\n" in err
 
     def test_the_edge_of_what_was_allowed_is_warned_of(
         self, small_features: Path, capsys: pytest.CaptureFixture[str]

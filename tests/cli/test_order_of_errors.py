@@ -38,11 +38,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("score missing.h5", "there is no file missing.h5"),
         ("report missing.h5", "there is no file missing.h5"),
         ("predict missing.safetensors x.npy", "there is no file missing.safetensors"),
-        ("predict x.npy x.npy", "x.npy is not a model file"),
+        ("predict x.npy x.npy", "x.npy is a file that states no format"),
         ("predict m.safetensors missing.npy", "there is no file missing.npy"),
         ("predict m.safetensors wide.npy", "has rows of 5 features, but the model was fitted to 3"),
         ("predict m.safetensors x.npy --out x.clusters.h5", "x.clusters.h5 exists already"),
-        ("export x.npy m.onnx", "x.npy is not a model file"),
+        ("export x.npy m.onnx", "x.npy is a file that states no format"),
         ("export m.safetensors m.onnx", "m.onnx exists already"),
     ],
 )
