@@ -65,12 +65,6 @@ def test_the_seed_decides_everything() -> None:
     assert not np.array_equal(one.coef, other.coef)
 
 
-def test_the_loss_falls() -> None:
-    curve = run(n_epochs=6).loss_curve
-    assert len(curve) == 6
-    assert curve[-1] < curve[0]
-
-
 def test_float32_and_sparse_rows_give_the_same_head_in_their_type() -> None:
     exact = run()
     narrow = run(three_groups().astype(np.float32))
@@ -136,12 +130,6 @@ def test_neighbors_are_drawn_from_those_given() -> None:
     assert np.isfinite(run(rows, sample_weight=weights, neighbors=near).loss_curve).all()
     with pytest.raises(InputError, match="training diverged in epoch 1 "):
         run(rows, sample_weight=weights, neighbors=near + 1 - 240)
-
-
-def test_rows_that_are_their_own_neighbors_change_nothing() -> None:
-    # The draws of neighbours would change the order of later epochs.
-    own = np.arange(240)[:, None]
-    np.testing.assert_allclose(run(neighbors=own, n_epochs=1).coef, run(n_epochs=1).coef, atol=1e-12)
 
 
 def test_blas_has_one_thread_meanwhile() -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import pickle
 import struct
 import zipfile
 from base64 import b64decode
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from cceclust.errors import InputError
 from cceclust.io import Clusters, open_features, write_features
 from cceclust.report.pictures import find_pictures, shrink
 
@@ -42,18 +39,6 @@ def test_images_of_mnist_are_found_by_the_name_that_extract_states(tmp_path):
     assert first_values(find_pictures(clusters_from(stated), None, tmp_path)) == images[:N_ROWS, 0, 0].tolist()
 
 
-def test_batches_of_cifar_and_their_split_are_found(tmp_path):
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
-    for name, value in (("data_batch_1", 10), ("test_batch", 20)):
-        batch = {b"data": np.full((N_ROWS, 3072), value, np.uint8), b"labels": [0] * N_ROWS}
-        (folder / name).write_bytes(pickle.dumps(batch))
-    for split, value in (("train", 10), ("test", 20)):
-        found = find_pictures(clusters_from(f"cifar-10-batches-py ({split})"), None, tmp_path)
-        assert first_values(found) == [value] * N_ROWS
-    assert find_pictures(clusters_from("cifar-10-batches-py"), None, tmp_path) is None
-
-
 def test_a_dataset_beside_the_features_and_a_file_that_is_asked_for_are_found(tmp_path):
     import h5py
 
@@ -68,13 +53,6 @@ def test_a_dataset_beside_the_features_and_a_file_that_is_asked_for_are_found(tm
     np.save(tmp_path / "images.npy", images[::-1])
     found = find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
     assert first_values(found) == list(range(N_ROWS))[::-1]
-
-
-def test_another_number_of_images_is_not_taken(tmp_path):
-    np.save(tmp_path / "images.npy", np.zeros((N_ROWS + 1, 4, 4), np.uint8))
-    assert find_pictures(clusters_from("images.npy"), None, tmp_path) is None
-    with pytest.raises(InputError, match="holds no collection of 12 images"):
-        find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
 
 
 def test_files_and_members_of_archives_are_read_in_the_order_of_rows(tmp_path):

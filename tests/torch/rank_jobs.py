@@ -95,11 +95,6 @@ def one_process(folder: Path) -> None:
         torch.save({name: outcome(trained(name)) for name in OBJECTIVES}, folder / "alone.pt")
 
 
-def too_many_processes(folder: Path) -> None:
-    with joined():
-        DeepTrainer(Network().double(), torch.clone, device="cpu", batch_size=1).fit(images(), 1)
-
-
 def other_settings(folder: Path) -> None:
     with joined():
         ranks.require_same({"same": 1, "number": ranks.number()})
