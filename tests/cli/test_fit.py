@@ -207,10 +207,10 @@ class TestNumberOfClusters:
     def test_the_edge_of_what_was_allowed_is_warned_of(
         self, small_features: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert run(["fit", str(small_features), "--k", "1,2"]) == 0
+        assert run(["fit", str(small_features), "--k", "4,5"]) == 0
         out, err = capsys.readouterr()
-        assert "is at the edge of the numbers in --k" in err
-        assert "Number   3 clusters are more reproducible than the 2 taken" in out
+        assert "4 is at the edge of the numbers in --k" in err
+        assert "Number   3 to 4 clusters are about as reproducible; 4 taken" in out
 
     @pytest.mark.parametrize("k", ["0..5", "30..2", "2..", "..3", "2..x", "2,,3", "0,3", "", "AUTO", "2..99999999999"])
     def test_what_is_no_number_exits_2(self, k: str, small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,10 +99,6 @@ class TestAllLabels:
         cce, ce = (classifier(loss=loss).fit(X, truth) for loss in ("cce", "ce"))
         np.testing.assert_allclose(cce.predict_proba(X), ce.predict_proba(X), atol=1e-6)
 
-    def test_self_labeling_can_be_asked_for(self) -> None:
-        X, truth = blobs(90, distance=2.0)
-        assert not np.array_equal(classifier(self_labeling=True).fit(X, truth).coef_, classifier().fit(X, truth).coef_)
-
     def test_two_classes_have_one_decision(self) -> None:
         X, truth = blobs(90)
         model = classifier().fit(X, truth == 1)

@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import adjusted_rand_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -364,11 +363,6 @@ class TestNumberOfClusters:
         assert not model.levels_.is_weak
         assert accuracy(model.labels_) > 0.95
 
-    def test_a_range_is_a_limit(self) -> None:
-        model = clusterer([5, 6]).fit(blobs())
-        assert model.n_clusters_ in (5, 6)
-        assert model.levels_.at_edge
-
     def test_a_few_rows_are_one_cluster_and_doubted(self) -> None:
         for n_rows in (1, 9):
             model = clusterer("auto").fit(blobs()[:n_rows])
@@ -402,10 +396,6 @@ class TestScikitLearn:
         assert accuracy(labels) > 0.95
         np.testing.assert_array_equal(pipeline.predict(blobs()), labels)
         assert make_pipeline(clusterer(), StandardScaler()).fit_transform(blobs()).shape == (300, 3)
-
-    def test_grid_search(self, digits: Any) -> None:
-        search = GridSearchCV(clusterer(10), {"scale": ["columns", "overall"]}, cv=2, refit=False)
-        assert search.fit(digits[0]).best_params_ == {"scale": "overall"}
 
     def test_data_frames_in_and_out(self) -> None:
         frame = pd.DataFrame(blobs(), columns=list("abcdef"), index=np.arange(300) + 7)

@@ -82,11 +82,6 @@ def test_noise_that_is_none_is_refused(noise, message):
         transition_matrix(noise, 2)
 
 
-def test_a_label_that_the_transition_matrix_rules_out_is_refused():
-    with pytest.raises(InputError, match="says that 1 is never observed"):
-        read_labels([0, 1]).with_noise([[1.0, 1.0], [0.0, 0.0]])
-
-
 def test_extra_clusters_are_named_and_no_label_is_in_them():
     given = read_labels([0, 5]).with_extra_clusters(2)
     assert given.classes.tolist() == [0, 5, 6, 7]

@@ -114,15 +114,6 @@ class TestRefine:
         assert np.abs(pseudo_labels @ trainer.shares - shares).max() < 0.02
         assert np.abs(trainer.predict(head) @ trainer.shares - shares).max() < 0.1
 
-    def test_a_row_of_weight_two_counts_as_two_rows(self) -> None:
-        points, _ = some_points(np.random.default_rng(0), 40)
-        weights = np.tile([1, 2], 20).astype(np.float32)
-        start = (points[:, 0] > 0).astype(np.int32)
-        once = trainer_of(points, weights, curved=False).towards(start, 2)
-        twice = np.repeat(np.arange(40), weights.astype(int))
-        again = trainer_of(points[twice], np.ones(60, np.float32), curved=False).towards(start[twice], 2)
-        np.testing.assert_allclose(once, again, atol=1e-4)
-
     @pytest.mark.parametrize("collision", [True, False])
     def test_given_labels_are_followed(self, collision: bool) -> None:
         generator = np.random.default_rng(0)

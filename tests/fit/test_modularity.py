@@ -45,12 +45,6 @@ def test_a_stack_gives_the_bits_of_each_labeling_alone():
     assert [neighbor_modularity(row, neighbors, weights) for row in labels] == together.tolist()
 
 
-def test_rows_without_weight_do_not_count():
-    neighbors = np.array([[1], [0], [3], [2], [0]])
-    with_stranger = neighbor_modularity([0, 0, 1, 1, 1], neighbors, [1, 1, 1, 1, 0])
-    assert with_stranger == neighbor_modularity([0, 0, 1, 1], neighbors[:4])
-
-
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
 def test_only_ratios_of_weights_matter(size):
     neighbors, weights = np.array([[1], [0], [1]]), np.array([1.0, 2.0, 1.0])

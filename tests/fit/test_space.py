@@ -42,12 +42,6 @@ def test_the_axis_that_tells_groups_apart_comes_first() -> None:
     assert separation(after.points[:, 0]) > separation(before.points[:, 0])
 
 
-def test_projection_makes_the_points_of_raw_rows() -> None:
-    rows, _ = smooth_and_clustered()
-    after = sharpened(sample_of(rows), "cosine", 0, 1)
-    np.testing.assert_allclose(after.projection.apply(rows), after.points, atol=1e-4)
-
-
 def test_shifted_scaled_or_turned_rows_give_the_same_points() -> None:
     rows, _ = smooth_and_clustered()
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))[0]

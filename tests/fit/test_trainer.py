@@ -100,13 +100,6 @@ def test_the_rate_falls_along_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved(1.0) == pytest.approx(40 * 0.5)
 
 
-def test_steps_are_limited_in_the_middle_of_an_epoch() -> None:
-    reports: list[tuple[int, float]] = []
-    trained = run(n_epochs=None, max_steps=12, on_epoch=lambda *report: reports.append(report))
-    assert run(n_epochs=10, max_steps=12).loss_curve[-1] == trained.loss_curve[-1]
-    assert reports == [(1, trained.loss_curve[0]), (2, trained.loss_curve[1]), (3, trained.loss_curve[2])]
-
-
 def test_rows_without_weight_teach_nothing_and_the_scale_of_weights_does_not_matter() -> None:
     rows, weights = three_groups(), np.random.default_rng(0).random(240)
     weights[::2] = 0

@@ -41,14 +41,6 @@ def test_numbers_of_clusters_are_a_curve_with_the_chosen_one_and_those_about_as_
     assert "stands out" not in card
 
 
-def test_doubts_about_the_number_of_clusters_are_told(clustering):
-    clustering.diagnostics["number_of_clusters"] |= {"is_weak": True, "at_edge": True, "low": 5}
-    card = numbers_of_clusters(summarize(clustering))
-    assert "No number stands out" in card
-    assert "outside the allowed range" in card
-    assert "shaded" not in card
-
-
 @pytest.mark.parametrize("facts", [None, "5 clusters", {}, {"chosen": "5", "low": np.nan, "high": True}])
 def test_without_the_facts_about_the_number_the_page_is_whole(clustering, facts):
     clustering.diagnostics["number_of_clusters"] = facts

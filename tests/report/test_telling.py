@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 
 from cceclust.io import Clusters
 from cceclust.report.summary import summarize
 from cceclust.report.telling import telling_images, telling_rows
-
-from .conftest import make_clustering
 
 
 def make_clusters(n_rows=8, **columns):
@@ -55,12 +52,3 @@ def test_each_image_is_shown_once_and_missing_ones_are_passed_over():
     html = telling_images(summary, lambda row: None if row == 5 else pixels)
     assert shown_in(html) == ["0", "1", "2", "4", "3"]
     assert 'title="row 0, confidence 0.90"' in html
-
-
-@pytest.mark.parametrize(("n_clusters", "n_images"), [(5, 80), (60, 480), (100, 480)])
-def test_many_clusters_share_the_room(n_clusters, n_images):
-    clusters = make_clustering(4000, n_clusters, true_labels=None)
-    clusters.labels = np.arange(4000) % n_clusters
-    html = telling_images(summarize(clusters), lambda row: np.zeros((9, 9, 3), np.uint8))
-    assert len(shown_in(html)) == n_images
-    assert ("60 largest" in html) == (n_clusters > 60)

@@ -286,14 +286,6 @@ class TestOptions:
         with pytest.raises(InputError, match=message):
             extract(**options)
 
-    def test_too_little_memory_is_told_with_what_to_do(self, extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
-        def forward(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
-            raise torch.OutOfMemoryError("no room")
-
-        monkeypatch.setattr(TinyNetwork, "forward", forward)
-        with pytest.raises(InputError, match=r"too little memory for 4 images.*--batch-size"):
-            extract()
-
 
 class TestPreprocessing:
     @pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 2), (224, 224), (255, 3000)])
