@@ -16,7 +16,6 @@ from cceclust.io import open_features
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits.h5"
-NAMES = np.array(["ant", "bee", "cow"])
 
 
 def blobs(n_rows: int = 300, distance: float = 5.0, seed: int = 0) -> Any:

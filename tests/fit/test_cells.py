@@ -1,4 +1,4 @@
-"""Cells of near rows: every row is in one, none is too large, and near ones are compared once."""
+"""Cells of near rows: every row is in one, and none is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is not markup is escaped, and axes have round numbers."""
+"""Everything that is not markup is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The colours can be told apart, whatever the eyes and the page."""
+"""Clusters that share a colour lie apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Augmentation: views of the right shape and range, new in every call, the same for the same random numbers."""
+"""Augmentation: views of the right shape and range, new in every call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ResNets against a plain functional forward pass, and torchvision's names and counts."""
+"""The ResNets against a plain functional forward pass by torchvision's names."""
 
 from __future__ import annotations
 

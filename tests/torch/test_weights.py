@@ -117,7 +117,8 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
 )
 def test_damaged_and_other_files_are_refused(tmp_path: Path, name: str, said: str) -> None:
     torch.save([1, 2], tmp_path / "list.pth")
-    (tmp_path / name.replace("list", "other")).write_bytes(b"rubbish" * 10)
+    for damaged in ("damaged.pth", "damaged.safetensors"):
+        (tmp_path / damaged).write_bytes(b"rubbish" * 10)
     with pytest.raises(FileContentError, match=said):
         load_backbone("resnet18", tmp_path / name, CPU)
 
