@@ -125,16 +125,6 @@ def test_bad_data_are_our_errors_whatever_the_method(method: str, tmp_path: Path
         fit_features(bad, 3, method=method)
 
 
-def test_new_rows_that_are_not_finite_are_named(small_features: Path, tmp_path: Path) -> None:
-    with open_features(small_features) as features:
-        _, model = fit_features(features, 3, **FAST)
-        X = features.array()
-    X[17, 0] = np.nan
-    np.save(tmp_path / "bad.npy", X)
-    with open_features(tmp_path / "bad.npy") as bad, pytest.raises(InputError, match="row 17 contains NaN"):
-        predict_features(model, bad)
-
-
 class TestFiles:
     def test_predicting_a_file_repeats_the_fit(self, small_features: Path, tmp_path: Path) -> None:
         clusters, (_, model) = fit_file(small_features, 3, **FAST)

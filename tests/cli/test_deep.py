@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cceclust.cli.main import run
@@ -55,22 +54,6 @@ def test_a_run_is_trained_scored_and_used_for_new_images(tmp_path: Path, capsys:
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "new.csv").read_bytes()
 
 
-def test_json_and_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert deep(tmp_path / "run", "--epochs", "1", "--objective", "sela", "--json") == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert (summary["n_samples"], summary["parameters"]["objective"]) == (40, "sela")
-    assert deep(tmp_path / "run", "--epochs", "1", "--objective", "sela", "--resume", "--quiet") == 0
-    assert capsys.readouterr().out == ""
-
-
-def test_images_can_be_named_inside_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arrays = {"left": np.zeros((30, 32, 32, 3), np.uint8), "right": np.zeros((40, 32, 32, 3), np.uint8)}
-    np.savez(tmp_path / "both.npz", **arrays)
-    arguments = ["deep", str(tmp_path / "both.npz"), "-o", str(tmp_path / "run"), *OPTIONS, "--epochs", "1", "--json"]
-    assert run([*arguments, "--dataset", "right"]) == 0
-    assert json.loads(capsys.readouterr().out)["n_samples"] == 40
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -103,14 +86,6 @@ def test_failures_are_one_line(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_an_existing_run_needs_resume_or_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert deep(tmp_path / "run", "--epochs", "1", "--quiet") == 0
-    assert deep(tmp_path / "run", "--epochs", "1") == 1
-    assert "--resume to go on with it, --force to start over" in capsys.readouterr().err
-    assert run(["predict", str(tmp_path), str(DIGITS)]) == 1
-    assert "config.json" in capsys.readouterr().err
 
 
 def test_interrupted_it_says_how_to_continue(

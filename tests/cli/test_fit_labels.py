@@ -61,14 +61,6 @@ def test_with_every_row_labelled_nothing_is_left_to_judge_by(small_features, cap
     assert json.loads(capsys.readouterr().out)["against_labels"] is None
 
 
-def test_names_are_shown_and_clusters_beyond_the_classes_too(small_features, table, capsys):
-    table.write_text("row,label\n0,ant\n50,bee\n")
-    assert fit(small_features, "--labels", table) == 0
-    printed = capsys.readouterr().out
-    for name in ("ant", "bee", "extra 1"):
-        assert name in printed
-
-
 def test_soft_labels_give_a_cluster_for_each_class(small_features):
     source = small_features.parent / "soft.npy"
     np.save(source, 0.1 + 0.7 * np.eye(3)[np.repeat([0, 1, 2], 40)])

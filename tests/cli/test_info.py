@@ -8,14 +8,6 @@ from cceclust.cli.main import run
 from cceclust.io import write_features
 
 
-def test_table_says_what_matters(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["info", str(small_features)]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    for words in ("features,", "120 × 6", "float32", "rows with nan or infinity", "backbone"):
-        assert words in out
-
-
 def test_json_is_what_the_library_says(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["info", "--json", str(small_features)]) == 0
     description = json.loads(capsys.readouterr().out)
@@ -32,11 +24,3 @@ def test_what_files_say_is_no_markup(tmp_path: Path, capsys: pytest.CaptureFixtu
     out = "".join(capsys.readouterr().out.split())
     assert "[bold]x[red]:boom:.h5" in out
     assert "[red]resnet[/red]:boom:" in out
-
-
-def test_unknown_dataset_is_one_line_on_stderr(small_features: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["info", str(small_features), "--dataset", "nope"]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "no dataset 'nope'; it has features (120, 6) float32, labels (120,) int64, paths (120,) text" in err

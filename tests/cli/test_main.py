@@ -48,11 +48,6 @@ def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
     assert not loaded & HEAVY
 
 
-def test_importing_the_command_line_loads_nothing_heavy() -> None:
-    result = python("-c", "import sys, cceclust.cli.main; print(*sys.modules)")
-    assert not {name.split(".")[0] for name in result.stdout.split()} & HEAVY
-
-
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"cceclust {cceclust.__version__}\n"
@@ -109,14 +104,6 @@ def test_bugs_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     fail_with(monkeypatch, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         run(["info", "x.h5"])
-
-
-def test_interrupt_exits_130_with_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    fail_with(monkeypatch, KeyboardInterrupt())
-    assert run(["info", "x.h5"]) == 130
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "Error: interrupted; no file was left half-written\n"
 
 
 WAITING = """

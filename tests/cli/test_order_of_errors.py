@@ -43,6 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("predict m.safetensors wide.npy", "has rows of 5 features, but the model was fitted to 3"),
         ("predict m.safetensors x.npy --out x.clusters.h5", "x.clusters.h5 exists already"),
         ("export x.npy m.onnx", "x.npy is a file that states no format"),
+        ("export m.safetensors x.txt", "expected one of .onnx"),
         ("export m.safetensors m.onnx", "m.onnx exists already"),
     ],
 )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from cceclust.cli.main import run
-from cceclust.io import open_features, read_clusters, write_features
+from cceclust.io import read_clusters
 
 
 @pytest.fixture
@@ -42,27 +41,6 @@ def test_the_fitted_features_get_their_labels_again_in_every_format(
         lines = list(csv.DictReader(file))
     assert [int(line["label"]) for line in lines] == expected.labels.tolist()
     assert lines[7]["path"] == "images/7.png"
-
-
-def test_new_rows_go_to_the_nearest_groups(fitted: Path, small_features: Path, tmp_path: Path) -> None:
-    with open_features(small_features) as features:
-        write_features(tmp_path / "new.h5", features.array()[::-1] + np.float32(0.1))
-    assert predict(fitted, tmp_path / "new.h5") == 0
-    predicted = read_clusters(tmp_path / "new.predicted.h5").labels
-    np.testing.assert_array_equal(predicted, fitted_labels(small_features)[::-1])
-
-
-def test_the_summary_and_json_have_the_facts(
-    fitted: Path, small_features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert predict(fitted, small_features, "--out", tmp_path / "a.h5") == 0
-    out = capsys.readouterr().out
-    assert "120 rows in 3 clusters" in out
-    assert predict(fitted, small_features, "--out", tmp_path / "b.h5", "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["sizes"] == [40, 40, 40]
-    assert facts["against_labels"]["accuracy"] == 1.0
-    assert facts["files"] == [str(tmp_path / "b.h5")]
 
 
 def test_clusters_go_into_an_anndata_file_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

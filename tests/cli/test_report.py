@@ -40,9 +40,3 @@ def test_only_pages_are_written(clusters, capsys, name):
     assert run(["report", "a.clusters.h5", "--out", name, "--force"]) == 2
     assert ".html" in capsys.readouterr().err
     assert (clusters / "a.clusters.h5").read_bytes() == before
-
-
-def test_what_is_read_is_not_written_by_any_name(clusters, capsys):
-    (clusters / "link.html").symlink_to("a.clusters.h5")
-    assert run(["report", "a.clusters.h5", "--out", "link.html", "--force"]) == 1
-    assert "is one of the files to read" in capsys.readouterr().err

@@ -42,18 +42,6 @@ def test_any_mix_of_formats_gives_the_same_scores(files, capsys, found, truth):
     assert judged["confusion"] == [[2, 1, 0], [0, 1, 0], [0, 0, 1]]
 
 
-def test_labels_inside_the_cluster_file_are_used(files, capsys):
-    result = scores(capsys, "both.clusters.h5")
-    assert result["with_labels"]["accuracy"] == 0.8
-    assert result["without_labels"]["mean_confidence"] == 1.0
-
-
-def test_without_labels_it_says_what_can_be_said(files, capsys):
-    result = scores(capsys, "found.npy")
-    assert result["with_labels"] is None
-    assert result["without_labels"]["size_entropy"] == pytest.approx(1)
-
-
 @pytest.mark.parametrize("stated", ["{folder}/small.h5", "small.h5", "elsewhere/small.h5"])
 def test_modularity_and_silhouette_are_computed_where_the_features_are_found(small_features, tmp_path, capsys, stated):
     provenance = {"features": stated.format(folder=tmp_path), "dataset": "features"}

@@ -64,14 +64,6 @@ def test_a_model_of_a_table_wants_the_same_columns(
     assert again.kept["city"][0] == "Bonn"
 
 
-def test_reports_and_scores_find_the_features_again(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fit", str(table), *ROLES, *THREE]) == 0
-    assert run(["score", str(table.with_name("x.clusters.h5"))]) == 0
-    assert "silhouette" in capsys.readouterr().out
-    assert run(["report", str(table.with_name("x.clusters.h5"))]) == 0
-    assert "s59" in table.with_name("x.report.html").read_text(encoding="utf-8")
-
-
 def test_from_stdin_to_stdout(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,23 +111,9 @@ def test_shards_are_one_matrix(frame: pd.DataFrame, tmp_path: Path, monkeypatch:
     assert (tmp_path / "shards.model.safetensors").is_file()
 
 
-def test_a_pattern_without_a_folder_needs_a_name(
-    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(table.parent)
-    assert run(["fit", "*.csv", *ROLES, *THREE]) == 2
-    assert "--out: such features need a name for the clusters" in capsys.readouterr().err
-
-
 def test_labels_in_a_column_of_the_table(table: Path, frame: pd.DataFrame) -> None:
     some = frame.assign(kind=np.where(np.arange(60) % 20 < 2, frame["species"].map({0: "p", 1: "q", 2: "r"}), ""))
     some.drop(columns="species").to_csv(table, index=False)
     assert run(["fit", str(table), "--id", "sample", "--keep", "city", "--labels", "kind", "--quiet"]) == 0
     clusters = read_clusters(table.with_name("x.clusters.h5"))
     assert clusters.named_labels.tolist() == np.repeat(["p", "q", "r"], 20).tolist()
-
-
-def test_labels_by_name(table: Path) -> None:
-    (table.parent / "some.csv").write_text("name,label\ns45,r\ns2,p\ns21,q\n")
-    assert run(["fit", str(table), *ROLES, "--labels", str(table.parent / "some.csv"), "--quiet"]) == 0
-    assert read_clusters(table.with_name("x.clusters.h5")).named_labels[[0, 30, 59]].tolist() == ["p", "q", "r"]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from cceclust.errors import InputError
 from cceclust.estimators import CCEClassifier
-from cceclust.fit.source import ArraySource
 from cceclust.io import open_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::cceclust.errors.ClusteringWarning")
 
 DIGITS = Path(__file__).parents[2] / "sample_data" / "digits.h5"
-NAMES = np.array(["ant", "bee", "cow"])
 
 
 def blobs(n_rows: int = 300, distance: float = 5.0, seed: int = 0) -> Any:
@@ -57,14 +53,6 @@ class TestFewLabels:
         alone = classifier(self_labeling=False).fit(X, y).score(X, truth)
         assert classifier(n_jobs=None).fit(X, y).score(X, truth) > max(alone + 0.15, 0.92)
 
-    def test_strings_with_gaps(self) -> None:
-        X, truth = blobs()
-        codes = first_labels(truth)
-        model = classifier().fit(X, np.where(codes < 0, "", NAMES[codes]))
-        assert model.classes_.tolist() == NAMES.tolist()
-        assert (model.predict(X) == NAMES[truth]).mean() > 0.99
-        np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
-
     def test_extra_clusters_find_the_classes_that_nobody_labelled(self) -> None:
         X, truth = blobs()
         y = first_labels(truth)
@@ -89,25 +77,11 @@ class TestFewLabels:
         repeated = classifier().fit(X[rows], truth[rows])
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=0.05)
 
-    def test_the_way_in_does_not_matter(self) -> None:
-        X, truth = blobs(120)
-        y = first_labels(truth)
-        expected = classifier().fit(X, y)
-        for same in (np.asfortranarray(X), X.tolist(), ArraySource(X)):
-            np.testing.assert_array_equal(classifier().fit(same, y).coef_, expected.coef_)
-        thin = classifier().fit(sparse.csr_array(X), y)
-        np.testing.assert_array_equal(thin.predict(X), expected.predict(X))
-
     def test_the_number_of_threads_changes_no_bit(self) -> None:
         X, truth = blobs()
         y = first_labels(truth)
         one, two = (classifier(n_jobs=jobs, n_extra_clusters=1).fit(X, y) for jobs in (1, 2))
         np.testing.assert_array_equal(one.coef_, two.coef_)
-
-    def test_survives_pickling(self) -> None:
-        X, truth = blobs(60)
-        model = classifier().fit(X, first_labels(truth))
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
     def test_only_names_are_taken(self) -> None:
         assert {each.kind.name for each in inspect.signature(CCEClassifier).parameters.values()} == {"KEYWORD_ONLY"}
@@ -123,10 +97,6 @@ class TestAllLabels:
         X, truth = blobs(90)
         cce, ce = (classifier(loss=loss).fit(X, truth) for loss in ("cce", "ce"))
         np.testing.assert_allclose(cce.predict_proba(X), ce.predict_proba(X), atol=1e-6)
-
-    def test_self_labeling_can_be_asked_for(self) -> None:
-        X, truth = blobs(90, distance=2.0)
-        assert not np.array_equal(classifier(self_labeling=True).fit(X, truth).coef_, classifier().fit(X, truth).coef_)
 
     def test_two_classes_have_one_decision(self) -> None:
         X, truth = blobs(90)

@@ -59,26 +59,6 @@ def test_soft_rows_that_are_no_distributions_are_refused(y, message):
         read_labels(y)
 
 
-def test_a_class_without_a_row_is_refused():
-    soft = read_labels([[0.5, 0.5, 0.0], [1, 0, 0]])
-    with pytest.raises(InputError, match="class 2 has no row that is labelled"):
-        soft.with_weight_in_every_class(np.ones(2))
-    with pytest.raises(InputError, match="class b has no row that is labelled and has weight"):
-        read_labels(["a", "b", "a"]).with_weight_in_every_class(np.array([1.0, 0.0, 1.0]))
-
-
-@pytest.mark.parametrize("y", [[-1, -1], ["", ""], [[np.nan, np.nan]] * 2])
-def test_no_label_at_all_points_to_the_clusterer(y):
-    with pytest.raises(InputError, match="no row has a label; cluster without labels"):
-        read_labels(y).with_weight_in_every_class(np.ones(2))
-
-
-def test_noise_mixes_a_label_with_the_uniform_distribution():
-    given = read_labels([0, 1, 2, 3])
-    np.testing.assert_allclose(given.with_noise(0.4).targets[1], [0.1, 0.7, 0.1, 0.1])
-    np.testing.assert_array_equal(given.with_noise(0.0).targets, given.targets)
-
-
 def test_a_transition_matrix_gives_its_row_for_a_label():
     matrix = np.array([[0.9, 0.2], [0.1, 0.8]])
     given = read_labels([0, 1]).with_noise(matrix)
@@ -102,20 +82,8 @@ def test_noise_that_is_none_is_refused(noise, message):
         transition_matrix(noise, 2)
 
 
-def test_a_label_that_the_transition_matrix_rules_out_is_refused():
-    with pytest.raises(InputError, match="says that 1 is never observed"):
-        read_labels([0, 1]).with_noise([[1.0, 1.0], [0.0, 0.0]])
-
-
 def test_extra_clusters_are_named_and_no_label_is_in_them():
     given = read_labels([0, 5]).with_extra_clusters(2)
     assert given.classes.tolist() == [0, 5, 6, 7]
     assert given.targets.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
     assert read_labels(["x", "y"]).with_extra_clusters(1).classes.tolist() == ["x", "y", "extra 1"]
-
-
-def test_uniform_labels_are_told_from_informative_ones():
-    given = read_labels([[0.5, 0.5], [0.6, 0.4]]).informative()
-    assert given.rows.tolist() == [1]
-    with pytest.raises(InputError, match="every soft label is uniform, which teaches nothing"):
-        read_labels([[0.5, 0.5]] * 3).informative()

@@ -36,7 +36,7 @@ def test_defaults_are_the_settings_that_the_paper_prints() -> None:
 
 @pytest.mark.parametrize("kind", METHODS)
 def test_clear_groups_are_found(kind: type[Any]) -> None:
-    assert max(clustering_accuracy(Y, some(kind, random_state=seed).fit_predict(X)) for seed in range(3)) > 0.95
+    assert any(clustering_accuracy(Y, some(kind, random_state=seed).fit_predict(X)) > 0.95 for seed in range(3))
 
 
 @pytest.mark.parametrize("kind", METHODS)

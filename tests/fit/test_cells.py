@@ -1,4 +1,4 @@
-"""Cells of near rows: every row is in one, none is too large, and near ones are compared once."""
+"""Cells of near rows: every row is in one, and none is too large."""
 
 from __future__ import annotations
 
@@ -6,20 +6,7 @@ import numpy as np
 import pytest
 
 from cceclust.fit import cells as module
-from cceclust.fit.cells import Cells, as_targets, as_unit_length, cells_around_centres, consecutive_cells
-
-
-def test_every_pair_of_near_cells_is_compared_once_the_nearest_first() -> None:
-    centres = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], np.float32)
-    cells = Cells(np.arange(30), np.array([0, 10, 20, 30]), centres, centres)
-    assert cells.pairs(20).tolist() == [[0, 0], [1, 1], [2, 2], [0, 1], [1, 2]]
-    assert len(cells.pairs(30)) == 6
-
-
-def test_few_rows_are_all_compared() -> None:
-    cells = consecutive_cells(300)
-    assert cells.count == 3
-    assert {tuple(sorted(pair)) for pair in cells.pairs(1).tolist()} == {(i, j) for j in range(3) for i in range(j + 1)}
+from cceclust.fit.cells import as_targets, as_unit_length, cells_around_centres
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])

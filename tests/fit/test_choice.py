@@ -79,9 +79,3 @@ def test_kmeans_is_kept_if_it_cuts_fewer_neighbours_apart_for_its_uneven_sizes()
     assert choice.scores["head"] > choice.scores["kmeans"]
     assert choice.best == 1
     assert "for clusters of its sizes" in choice.reason
-
-
-def test_kmeans_is_kept_if_all_heads_leave_clusters_empty() -> None:
-    kept = choice_among([np.zeros(N_POINTS, int), np.minimum(TRUTH, 1), with_errors(0.5)], keeps_kmeans=True)
-    assert kept.best == 2
-    assert "leave clusters empty" in kept.reason

@@ -7,9 +7,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from cceclust.fit.graph import (
-    components_of,
-    graph_of_parts,
-    grown_parts,
     improved_labels,
     partition_graph,
     symmetric_graph,
@@ -25,13 +22,6 @@ def groups(sizes, n_neighbors=5, seed=0):
     neighbors = np.array([generator.integers(starts[k], starts[k + 1], n_neighbors) for k in labels])
     stray = generator.random(neighbors.shape) < 0.1
     return np.where(stray, generator.integers(0, len(labels), neighbors.shape), neighbors), labels
-
-
-def rings(sizes):
-    """Return neighbours in rings without a link between them, and the rings."""
-    starts = np.cumsum([0, *sizes[:-1]])
-    rows = [start + (np.arange(n)[:, None] + np.arange(1, 11)) % n for start, n in zip(starts, sizes, strict=True)]
-    return np.concatenate(rows), np.repeat(np.arange(len(sizes)), sizes)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -97,34 +87,3 @@ def test_the_seed_alone_decides():
     one, same, other = (partition_graph(graph, 7, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
-
-
-def test_a_higher_resolution_grows_more_and_evener_parts():
-    neighbors, _ = groups([300, 300, 40, 40, 40, 40], n_neighbors=10)
-    graph = symmetric_graph(neighbors)
-    counts = [grown_parts(graph, resolution, 0).max() + 1 for resolution in (0.1, 1.0, 4.0)]
-    assert counts == sorted(set(counts))
-    plain, finer = (partition_graph(graph, 12, resolution=resolution) for resolution in (0.5, 3.0))
-    assert np.bincount(finer).std() < np.bincount(plain).std()
-
-
-def test_separate_parts_are_the_components():
-    neighbors, labels = rings([40, 12, 25])
-    np.testing.assert_array_equal(components_of(symmetric_graph(neighbors)), labels)
-
-
-def test_rows_without_weight_pull_nobody():
-    neighbors = np.array([[1, 4], [0, 4], [3, 4], [2, 4], [0, 1]])
-    found = partition_graph(symmetric_graph(neighbors, np.array([1.0, 1.0, 1.0, 1.0, 0.0])), 3)
-    assert found[0] == found[1] != found[2] == found[3]
-
-
-def test_parts_are_linked_as_often_as_their_nodes():
-    neighbors, labels = groups([40, 30, 20])
-    parts = graph_of_parts(symmetric_graph(neighbors), labels.astype(np.int32), 3)
-    expected = np.zeros((3, 3))
-    np.add.at(expected, (np.repeat(labels, neighbors.shape[1]), labels[neighbors.ravel()]), 1)
-    found = np.zeros((3, 3))
-    found[np.repeat(np.arange(3), np.diff(parts.starts)), parts.others] = parts.weights
-    np.testing.assert_array_equal(found, expected + expected.T)
-    np.testing.assert_array_equal(parts.strengths, found.sum(axis=1))

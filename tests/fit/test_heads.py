@@ -17,7 +17,6 @@ from cceclust.fit.heads import (
     to_residual,
 )
 from cceclust.fit.neighbors import find_neighbors
-from cceclust.fit.pipeline import Settings, fit_source
 from cceclust.fit.predict import predict_source
 from cceclust.fit.sample import Projection
 from cceclust.fit.source import as_source
@@ -115,15 +114,6 @@ class TestRefine:
         assert np.abs(pseudo_labels @ trainer.shares - shares).max() < 0.02
         assert np.abs(trainer.predict(head) @ trainer.shares - shares).max() < 0.1
 
-    def test_a_row_of_weight_two_counts_as_two_rows(self) -> None:
-        points, _ = some_points(np.random.default_rng(0), 40)
-        weights = np.tile([1, 2], 20).astype(np.float32)
-        start = (points[:, 0] > 0).astype(np.int32)
-        once = trainer_of(points, weights, curved=False).towards(start, 2)
-        twice = np.repeat(np.arange(40), weights.astype(int))
-        again = trainer_of(points[twice], np.ones(60, np.float32), curved=False).towards(start[twice], 2)
-        np.testing.assert_allclose(once, again, atol=1e-4)
-
     @pytest.mark.parametrize("collision", [True, False])
     def test_given_labels_are_followed(self, collision: bool) -> None:
         generator = np.random.default_rng(0)
@@ -155,59 +145,3 @@ class TestBasis:
         points, weights = some_points(np.random.default_rng(0))
         points[:, 2:] = 0
         assert len(basis_of(points, weights, curved=True).means) == 2
-
-
-def groups(n_groups: int, each: int, distance: float = 12.0) -> Any:
-    generator = np.random.default_rng(1)
-    centres = generator.normal(size=(n_groups, 20)) * distance
-    return np.repeat(centres, each, axis=0) + generator.normal(size=(n_groups * each, 20))
-
-
-class TestFit:
-    @pytest.mark.parametrize(
-        ("rows", "n_clusters"),
-        [
-            (groups(3, 1), 3),
-            (groups(3, 1), 2),
-            (groups(1, 40), 1),
-            (groups(4, 3), 12),
-            (np.ones((30, 5)), 3),
-            (np.hstack([groups(2, 20), np.full((40, 3), 7.0)]), 2),
-            (np.repeat(groups(3, 1), 20, axis=0), 3),
-            (np.arange(50.0)[:, None], 2),
-        ],
-        ids=["K = n", "3 rows", "K = 1", "K = n = 12", "equal rows", "constant columns", "repeated rows", "one column"],
-    )
-    def test_every_row_gets_one_of_the_clusters(self, rows: Any, n_clusters: int) -> None:
-        fit = fit_source(as_source(rows), Settings(n_clusters))
-        assert fit.prediction.probabilities.shape == (len(rows), n_clusters)
-        assert np.isfinite(fit.prediction.probabilities).all()
-        assert set(fit.prediction.labels) <= set(range(n_clusters))
-        found = len(np.unique(fit.prediction.labels))
-        assert found >= min(n_clusters, len(np.unique(rows, axis=0))) * 0.6
-
-    def test_of_a_hundred_small_classes_hardly_any_is_missing(self) -> None:
-        truth = np.repeat(np.arange(100), 16)
-        fit = fit_source(as_source(groups(100, 16, 1.5)), Settings(100))
-        assert len(np.unique(fit.prediction.labels)) >= 97
-        table = np.zeros((100, 100))
-        np.add.at(table, (truth, fit.prediction.labels), 1)
-        assert table.max(axis=0).sum() > 0.9 * len(truth)
-
-    def test_without_curves_the_head_is_a_linear_softmax(self) -> None:
-        rows = groups(3, 30)
-        fit = fit_source(as_source(rows), Settings(3, curved=False))
-        assert fit.head.curves is None
-        expected = softmax(rows @ fit.head.coef.T + fit.head.intercept, axis=1)
-        np.testing.assert_allclose(fit.prediction.probabilities, expected, atol=1e-5)
-
-    def test_a_given_prior_decides_the_sizes(self) -> None:
-        rows = np.random.default_rng(0).normal(size=(600, 5))
-        prior = np.array([0.7, 0.2, 0.1])
-        fit = fit_source(as_source(rows), Settings(3, prior=prior))
-        assert np.abs(fit.prediction.probabilities.mean(axis=0) - prior).max() < 0.05
-
-    def test_the_number_of_threads_changes_nothing(self) -> None:
-        rows = groups(6, 25, 1.0)
-        one, two = (fit_source(as_source(rows), Settings(6, n_threads=count)).prediction for count in (1, 2))
-        assert (one.probabilities == two.probabilities).all()

@@ -66,14 +66,6 @@ def test_clouds_of_unequal_size_are_found() -> None:
     assert adjusted_rand(labels, truth.astype(np.int32)) == 1
 
 
-def test_levels_ascend_and_lie_between_none_and_all() -> None:
-    levels, _ = levels_of(blobs(7)[0])
-    assert (np.diff(levels.counts) >= 0).all()
-    assert len(levels.counts) == len(levels.excess) > 0
-    assert ((levels.excess >= 0) & (levels.excess <= 1)).all()
-    assert levels.counts[levels.excess.argmax()] == 7
-
-
 def test_the_same_seed_and_any_number_of_threads_give_the_same_levels() -> None:
     points = np.random.default_rng(0).normal(size=(400, 5))
     (one, labels), (other, labels_again) = levels_of(points, seed=3), levels_of(points, seed=3, n_threads=2)
@@ -92,10 +84,6 @@ def test_a_cloud_without_structure_is_one_cluster(n_features: int) -> None:
     assert levels.further == levels.splits == {}
     assert levels.is_weak
     assert levels_of(points, [4, 5])[0].chosen in (4, 5)
-
-
-def test_a_small_cloud_is_at_least_called_weak() -> None:
-    assert levels_of(np.random.default_rng(1).normal(size=(300, 20)))[0].is_weak
 
 
 @pytest.mark.parametrize(
@@ -141,13 +129,6 @@ def test_few_or_equal_points_do_not_fail(n_points: int, are_equal: bool) -> None
     assert levels.chosen == labels.max() + 1
     levels, labels = levels_of(points, [2, 3])
     assert levels.chosen == labels.max() + 1 in (2, 3)
-
-
-def test_too_few_points_are_one_weak_cluster() -> None:
-    levels, _ = levels_of(np.random.default_rng(0).normal(size=(5, 3)))
-    assert levels.chosen == 1
-    assert levels.range == (1, 1)
-    assert levels.is_weak
 
 
 def test_adjusted_rand_is_that_of_scikit_learn() -> None:

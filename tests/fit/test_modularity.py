@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from cceclust.errors import InputError
-from cceclust.fit.modularity import links_of, neighbor_modularity
+from cceclust.fit.modularity import neighbor_modularity
 
 
 def by_table(labels, neighbors, weights):
@@ -38,18 +37,6 @@ def test_it_is_the_trace_less_what_strangers_would_share(case):
         np.testing.assert_allclose(neighbor_modularity(labels, neighbors, given_weights), expected, atol=1e-12)
 
 
-@settings(max_examples=60)
-@given(graphs())
-def test_links_are_counted_by_cluster(case):
-    labels, neighbors, weights = case
-    links = links_of(labels, neighbors, weights, n_clusters=6)
-    pairs = weights[:, None] * weights[neighbors]
-    for found, within in zip(labels, links.within, strict=True):
-        kept = pairs * (found[neighbors] == found[:, None])
-        np.testing.assert_allclose(within, np.bincount(found, kept.sum(axis=1), 6) / pairs.sum(), atol=1e-12)
-    np.testing.assert_allclose(links.ends.sum(axis=1), 1)
-
-
 def test_a_stack_gives_the_bits_of_each_labeling_alone():
     generator = np.random.default_rng(0)
     neighbors, labels = generator.integers(0, 500, (500, 7)), generator.integers(0, 6, (3, 500))
@@ -58,22 +45,11 @@ def test_a_stack_gives_the_bits_of_each_labeling_alone():
     assert [neighbor_modularity(row, neighbors, weights) for row in labels] == together.tolist()
 
 
-def test_rows_without_weight_do_not_count():
-    neighbors = np.array([[1], [0], [3], [2], [0]])
-    with_stranger = neighbor_modularity([0, 0, 1, 1, 1], neighbors, [1, 1, 1, 1, 0])
-    assert with_stranger == neighbor_modularity([0, 0, 1, 1], neighbors[:4])
-
-
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
 def test_only_ratios_of_weights_matter(size):
     neighbors, weights = np.array([[1], [0], [1]]), np.array([1.0, 2.0, 1.0])
     expected = neighbor_modularity([0, 0, 1], neighbors, weights)
     assert neighbor_modularity([0, 0, 1], neighbors, weights * size) == pytest.approx(expected)
-
-
-def test_a_sparse_graph_serves_as_well():
-    graph = sparse.csr_array((np.ones(4), ([0, 1, 2, 3], [1, 0, 3, 2])), (4, 4))
-    assert neighbor_modularity([0, 0, 1, 1], graph) == 0.5
 
 
 @pytest.mark.parametrize("labels", [[0.5, 1.0], [[[0, 1]]], [0, -1], ["a", "b"]])

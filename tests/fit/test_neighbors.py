@@ -81,26 +81,6 @@ def test_rows_that_repeat_are_neighbours_and_none_is_its_own(distinct, in_cells)
     assert all(len({row, *others}) == 7 for row, others in enumerate(neighbors.tolist()))
 
 
-@METRICS
-def test_of_equally_near_rows_the_first_are_kept(metric):
-    X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 20, axis=0)
-    assert nearest_neighbors(X, 3, metric=metric)[5].tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("n_samples", "n_neighbors"), [(2, 1), (5, 4), (60, 59)])
-def test_all_other_rows_may_be_asked_for(n_samples, n_neighbors):
-    neighbors = nearest_neighbors(np.random.default_rng(0).normal(size=(n_samples, 3)), n_neighbors)
-    assert all(len({row, *others}) == n_samples for row, others in enumerate(neighbors.tolist()))
-
-
-def test_clusters_in_one_direction_are_told_apart_by_distance_alone():
-    near = np.random.default_rng(0).normal(0, 0.01, (50, 2))
-    X = np.concatenate([near + np.array([1, 0]), near + np.array([3, 0]), near - np.array([4, 0])])
-    labels = np.repeat([0, 1, 2], 50)
-    assert (labels[nearest_neighbors(X, 5, metric="euclidean")] == labels[:, None]).all()
-    assert not (labels[nearest_neighbors(X, 5)] == labels[:, None]).all()
-
-
 def test_wide_rows_far_from_zero_are_told_apart():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(600, 30)) @ generator.normal(size=(30, 300)) + generator.normal(size=(600, 300))

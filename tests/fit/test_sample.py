@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from cceclust.errors import InputError
 from cceclust.fit.sample import Sample, take_sample
 from cceclust.fit.source import as_source
 
@@ -33,11 +32,6 @@ def test_points_are_principal_components_at_one_overall_scale() -> None:
     np.testing.assert_allclose(np.abs(sample.points), np.abs(expected), atol=1e-4)
 
 
-def test_the_projection_makes_the_points_of_raw_rows() -> None:
-    sample = sample_of(X)
-    np.testing.assert_allclose((X - sample.projection.mean) @ sample.projection.matrix, sample.points, atol=1e-4)
-
-
 @pytest.mark.parametrize("n_columns", [12, 1500])
 def test_sparse_rows_give_the_points_of_dense_ones(n_columns: int) -> None:
     # Six groups, so that five directions stand out.
@@ -53,41 +47,10 @@ def test_only_so_many_components_are_kept_and_directions_without_variance_are_no
     assert sample_of(X[:, [0, 0, 1, 1]]).points.shape == (300, 2)
 
 
-def test_columns_in_different_units_are_scaled_one_by_one() -> None:
-    mixed = X * np.array([1000.0] + [1.0] * 11)
-    assert sample_of(mixed).columns_scaled
-    assert not sample_of(X).columns_scaled
-    assert not sample_of(mixed, scale="overall").columns_scaled
-    scaled = sample_of(X, scale="columns")
-    np.testing.assert_allclose(np.square(scaled.points).sum(axis=1).mean(), 12, rtol=1e-4)
-
-
-def test_units_and_offsets_do_not_matter() -> None:
-    np.testing.assert_allclose(sample_of(X).points, sample_of(1e6 * X - 300).points, atol=1e-4)
-
-
-def test_rows_far_from_all_others_take_no_part() -> None:
-    rows = X.copy()
-    rows[7] = 1e6
-    sample = sample_of(rows)
-    assert sample.n_far == 1
-    assert 7 not in sample.which
-    np.testing.assert_allclose(sample.points, sample_of(np.delete(X, 7, axis=0)).points, atol=1e-3)
-
-
 def test_many_far_rows_may_be_a_cluster_and_stay() -> None:
     rows = X.copy()
     rows[:30] += 1e4
     assert sample_of(rows).n_far == 0
-
-
-def test_rows_without_weight_take_no_part_and_weights_are_relative() -> None:
-    weights = np.ones(300)
-    weights[:100] = 0
-    sample = sample_of(X, 7 * weights)
-    np.testing.assert_array_equal(sample.which, np.arange(100, 300))
-    np.testing.assert_allclose(sample.weights, 1)
-    np.testing.assert_allclose(sample.points, sample_of(X[100:]).points, atol=1e-4)
 
 
 def test_of_many_rows_so_many_are_taken_at_random_but_the_first_ones_always() -> None:
@@ -97,29 +60,3 @@ def test_of_many_rows_so_many_are_taken_at_random_but_the_first_ones_always() ->
     assert {3, 250} <= set(one.which) & set(other.which)
     assert set(one.which) != set(other.which)
     assert (np.diff(one.which) > 0).all()
-
-
-@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_row_that_is_not_finite_is_named(as_rows: Any, bad: float) -> None:
-    rows = X.copy()
-    rows[41, 2] = bad
-    with pytest.raises(InputError, match="row 41 contains NaN or infinity"):
-        sample_of(as_rows(rows))
-
-
-@pytest.mark.parametrize(
-    "rows", [np.ones((5, 3)), np.ones((1, 1)), np.zeros((3, 2)), np.full((4, 2), 1e300), np.eye(3) * 1e-300]
-)
-def test_degenerate_rows_give_finite_points(rows: Any) -> None:
-    sample = sample_of(rows)
-    assert sample.points.shape[1] >= 1
-    assert np.isfinite(sample.points).all()
-
-
-def test_a_part_of_a_sample_holds_the_same_points() -> None:
-    sample = sample_of(X)
-    chosen = np.array([2, 5, 9])
-    part = sample.part(chosen)
-    np.testing.assert_array_equal(part.points, sample.points[chosen])
-    np.testing.assert_array_equal(part.which, sample.which[chosen])

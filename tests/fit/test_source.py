@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cceclust.errors import InputError
 from cceclust.fit.source import Source, as_source
 
 X = np.random.default_rng(0).normal(size=(70_000, 20)).astype(np.float32)
@@ -36,16 +35,3 @@ def test_numbers_of_any_type_are_handed_out_as_floats(stored: str, computed: str
 def test_a_source_is_returned_as_it_is() -> None:
     source = as_source(X)
     assert as_source(source) is source
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.ones(3), r"X has shape \(3,\); expected \(n_samples, n_features\)"),
-        (np.ones((0, 3)), r"X has shape \(0, 3\)"),
-        (np.array([["a"]]), "X holds <U1; expected numbers"),
-    ],
-)
-def test_errors_say_what_was_expected(X: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        as_source(X)

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from cceclust.fit.sample import Sample, take_sample
 from cceclust.fit.source import as_source
@@ -43,28 +42,9 @@ def test_the_axis_that_tells_groups_apart_comes_first() -> None:
     assert separation(after.points[:, 0]) > separation(before.points[:, 0])
 
 
-def test_projection_makes_the_points_of_raw_rows() -> None:
-    rows, _ = smooth_and_clustered()
-    after = sharpened(sample_of(rows), "cosine", 0, 1)
-    np.testing.assert_allclose(after.projection.apply(rows), after.points, atol=1e-4)
-
-
-def test_scale_and_number_of_axes_stay() -> None:
-    before = sample_of(smooth_and_clustered()[0])
-    after = sharpened(before, "euclidean", 0, 1)
-    assert after.points.shape == before.points.shape
-    assert (after.points**2).sum() == pytest.approx((before.points**2).sum(), rel=1e-4)
-
-
 def test_shifted_scaled_or_turned_rows_give_the_same_points() -> None:
     rows, _ = smooth_and_clustered()
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))[0]
     one = sharpened(sample_of(rows), "euclidean", 0, 1).points
     other = sharpened(sample_of(3 * rows @ turn + 5), "euclidean", 0, 1).points
     np.testing.assert_allclose(np.abs(other), np.abs(one), atol=1e-3)
-
-
-@pytest.mark.parametrize("rows", [np.ones((20, 3)), np.ones((2, 3)), np.repeat(np.eye(3), 20, axis=0)])
-def test_rows_that_repeat_stay_finite(rows: Any) -> None:
-    before = sample_of(rows)
-    assert np.isfinite(sharpened(before, "euclidean", 0, 1).points).all()

@@ -65,12 +65,6 @@ def test_the_seed_decides_everything() -> None:
     assert not np.array_equal(one.coef, other.coef)
 
 
-def test_the_loss_falls() -> None:
-    curve = run(n_epochs=6).loss_curve
-    assert len(curve) == 6
-    assert curve[-1] < curve[0]
-
-
 def test_float32_and_sparse_rows_give_the_same_head_in_their_type() -> None:
     exact = run()
     narrow = run(three_groups().astype(np.float32))
@@ -106,13 +100,6 @@ def test_the_rate_falls_along_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved(1.0) == pytest.approx(40 * 0.5)
 
 
-def test_steps_are_limited_in_the_middle_of_an_epoch() -> None:
-    reports: list[tuple[int, float]] = []
-    trained = run(n_epochs=None, max_steps=12, on_epoch=lambda *report: reports.append(report))
-    assert run(n_epochs=10, max_steps=12).loss_curve[-1] == trained.loss_curve[-1]
-    assert reports == [(1, trained.loss_curve[0]), (2, trained.loss_curve[1]), (3, trained.loss_curve[2])]
-
-
 def test_rows_without_weight_teach_nothing_and_the_scale_of_weights_does_not_matter() -> None:
     rows, weights = three_groups(), np.random.default_rng(0).random(240)
     weights[::2] = 0
@@ -136,12 +123,6 @@ def test_neighbors_are_drawn_from_those_given() -> None:
     assert np.isfinite(run(rows, sample_weight=weights, neighbors=near).loss_curve).all()
     with pytest.raises(InputError, match="training diverged in epoch 1 "):
         run(rows, sample_weight=weights, neighbors=near + 1 - 240)
-
-
-def test_rows_that_are_their_own_neighbors_change_nothing() -> None:
-    # The draws of neighbours would change the order of later epochs.
-    own = np.arange(240)[:, None]
-    np.testing.assert_allclose(run(neighbors=own, n_epochs=1).coef, run(n_epochs=1).coef, atol=1e-12)
 
 
 def test_blas_has_one_thread_meanwhile() -> None:

@@ -39,16 +39,6 @@ def test_the_closest_pair_comes_first_and_cells_have_per_cent():
     assert re.findall(r"</i>(\d)", pair) == ["0", "1"]
 
 
-def test_many_clusters_become_a_picture_whose_cells_say_what_they_are():
-    codes = np.arange(90) % 30
-    html = neighbor_confusion(summary_of(codes, (np.arange(90)[:, None] + [30, 61]) % 90))
-    assert html.count("<rect") == 60
-    assert html.count('class="hit"') == 30
-    assert "<title>3 → 4: 50.0\N{NARROW NO-BREAK SPACE}%</title></rect>" in html
-    none = neighbor_confusion(summary_of(codes, (np.arange(90)[:, None] + [30, 60]) % 90))
-    assert "No two clusters share more than 1 % of their neighbours" in none
-
-
 def test_the_matrix_of_classes_has_their_counts_and_a_list_beside_a_picture():
     summary = summarize(make_clustering(300, 5))
     html = class_confusion(summary)

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from cceclust.report.drawing import CHART
-from cceclust.report.figures import class_scores, cluster_sizes, key_figures, numbers_of_clusters
+from cceclust.report.figures import cluster_sizes, key_figures, numbers_of_clusters
 from cceclust.report.summary import summarize
-
-from .conftest import make_clustering
 
 
 def test_known_figures_have_a_tile_and_unknown_ones_none(clustering):
@@ -30,17 +28,6 @@ def test_every_cluster_has_a_bar_as_long_as_it_is_large(clustering):
     assert widths == pytest.approx(100 * summary.sizes / summary.sizes.max(), abs=0.06)
 
 
-def test_many_clusters_have_a_profile_and_a_list_to_unfold():
-    summary = summarize(make_clustering(900, 60))
-    assert "<svg" in cluster_sizes(summary)
-    assert "All 60 clusters" in cluster_sizes(summary)
-    shown, _, unfolded = class_scores(summary).partition("<details>")
-    recalls = [entry.recall for entry in summary.scores.classes]
-    assert f"{min(recalls):.3f}" in shown
-    assert shown.count("<tr>") == 1 + 8
-    assert unfolded.count("<tr>") == 1 + 60
-
-
 def test_numbers_of_clusters_are_a_curve_with_the_chosen_one_and_those_about_as_good(clustering):
     card = numbers_of_clusters(summarize(clustering))
     width, height = CHART
@@ -52,14 +39,6 @@ def test_numbers_of_clusters_are_a_curve_with_the_chosen_one_and_those_about_as_
     assert f'd="M{x[4]},0H{x[5]}V{height}H{x[4]}z" class="band"' in card
     assert "the chosen number, 5. Numbers from 4 to 5 (shaded)" in card
     assert "stands out" not in card
-
-
-def test_doubts_about_the_number_of_clusters_are_told(clustering):
-    clustering.diagnostics["number_of_clusters"] |= {"is_weak": True, "at_edge": True, "low": 5}
-    card = numbers_of_clusters(summarize(clustering))
-    assert "No number stands out" in card
-    assert "outside the allowed range" in card
-    assert "shaded" not in card
 
 
 @pytest.mark.parametrize("facts", [None, "5 clusters", {}, {"chosen": "5", "low": np.nan, "high": True}])

@@ -104,12 +104,6 @@ def test_empty_clusters_are_shown_and_unknown_truth_is_not_scored(target):
     assert "confusion" not in Outline(target).ids
 
 
-def test_the_same_clustering_gives_the_same_page(tmp_path, rich_clusters):
-    for name in ("first.html", "second.html"):
-        write_report(rich_clusters, tmp_path / name)
-    assert (tmp_path / "first.html").read_bytes() == (tmp_path / "second.html").read_bytes()
-
-
 def test_open_features_give_silhouette_map_modularity_and_paths(small_features, target):
     with open_features(small_features) as features:
         write_report(Clusters(features.labels), target, features=features)

@@ -1,26 +1,12 @@
-"""The page works in a real browser: whole, without errors, on a phone, on paper, light and dark."""
+"""The page works in a real browser: whole, without errors, on a phone, light and dark."""
 
 from __future__ import annotations
-
-import base64
 
 import numpy as np
 import pytest
 
 from cceclust.io import Clusters, read_clusters, write_features
 from cceclust.report import write_report
-
-PARTS = (
-    "map",
-    "images",
-    "clusters",
-    "classes",
-    "neighbours",
-    "confusion",
-    "number-of-clusters",
-    "confidence",
-    "origins",
-)
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +31,12 @@ def show(page, *, width=1400, scheme="light"):
 def test_every_part_takes_up_room_and_nothing_is_said_to_the_console(page):
     page.refresh()
     show(page)
-    for part in PARTS:
-        height = page.execute_script("return document.getElementById(arguments[0]).offsetHeight", part)
-        assert height > 50, part
+    parts = page.execute_script(
+        "return [...document.querySelectorAll('[id]:not(script)')].map(e => [e.id, e.offsetHeight])"
+    )
+    assert {"map", "images", "origins"} <= {name for name, _ in parts}
+    assert min(height for _, height in parts) > 50
     assert page.get_log("browser") == []
-
-
-def test_nothing_is_loaded_from_elsewhere(page):
-    addresses = page.execute_script("return [...document.querySelectorAll('[src], [href]')].map(e => e.src || e.href)")
-    assert addresses
-    assert all(address.startswith("data:") for address in addresses)
-
-
-def test_every_image_decodes_and_has_an_alternative_text(page):
-    images = page.execute_script(
-        "return [...document.querySelectorAll('main img')].map(i => [i.naturalWidth, i.alt.length, i.offsetWidth])"
-    )
-    assert len(images) > 5 * 2
-    assert all(width > 0 and text > 5 and shown > 10 for width, text, shown in images)
-    drawings = page.execute_script(
-        "return [...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
-    )
-    assert drawings
-    assert all(drawings)
 
 
 @pytest.mark.parametrize("width", [360, 400, 800, 1400])
@@ -82,12 +51,6 @@ def test_it_follows_the_readers_colour_scheme(page):
         show(page, scheme=scheme)
         grounds.append(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert grounds == ["rgb(246, 246, 243)", "rgb(15, 18, 22)"]
-
-
-def test_it_prints_on_a_few_pages(page):
-    document = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
-    n_pages = base64.b64decode(document).count(b"/Type /Page\n") or base64.b64decode(document).count(b"/Type /Page ")
-    assert 2 <= n_pages <= 8
 
 
 def point_at(page, number, *, event="pointermove", frame=0):
@@ -136,18 +99,6 @@ def test_a_click_keeps_the_row_and_shows_its_cluster_until_escape(page):
     page.execute_script("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
     assert page.execute_script("return document.querySelectorAll('.map.picked, .tip.shown').length") == 0
     assert not page.execute_script(drawn)
-
-
-def test_without_scripts_everything_but_the_hint_is_there(page):
-    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    page.refresh()
-    hint = page.execute_cdp_cmd("Runtime.evaluate", {"expression": "document.querySelector('.hint').offsetHeight"})
-    text = page.execute_cdp_cmd("Runtime.evaluate", {"expression": "document.body.innerText"})["result"]["value"]
-    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    page.refresh()
-    assert hint["result"]["value"] == 0
-    for part in ("Map", "Images", "Clusters", "Confused clusters", "Confusion matrix", "How it was made"):
-        assert part in text
 
 
 @pytest.mark.parametrize("n_clusters", [10, 100])

@@ -8,10 +8,8 @@ import zipfile
 from base64 import b64decode
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from cceclust.errors import InputError
 from cceclust.io import Clusters, open_features, write_features
 from cceclust.report.pictures import find_pictures, shrink
 
@@ -53,13 +51,6 @@ def test_a_dataset_beside_the_features_and_a_file_that_is_asked_for_are_found(tm
     np.save(tmp_path / "images.npy", images[::-1])
     found = find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
     assert first_values(found) == list(range(N_ROWS))[::-1]
-
-
-def test_another_number_of_images_is_not_taken(tmp_path):
-    np.save(tmp_path / "images.npy", np.zeros((N_ROWS + 1, 4, 4), np.uint8))
-    assert find_pictures(clusters_from("images.npy"), None, tmp_path) is None
-    with pytest.raises(InputError, match="holds no collection of 12 images"):
-        find_pictures(clusters_from(), None, tmp_path, tmp_path / "images.npy")
 
 
 def test_files_and_members_of_archives_are_read_in_the_order_of_rows(tmp_path):

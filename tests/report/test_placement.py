@@ -8,7 +8,7 @@ from scipy import sparse
 
 from cceclust.fit.source import ArraySource
 from cceclust.report import placement
-from cceclust.report.placement import Placement, place_rows, to_unit_square
+from cceclust.report.placement import place_rows
 
 
 def placed(matrix, *, columns_scaled=False):
@@ -58,22 +58,3 @@ def test_columns_are_scaled_as_in_the_fit():
 @pytest.mark.parametrize("matrix", [np.arange(30.0).reshape(-1, 1), np.ones((30, 4))])
 def test_one_column_and_equal_rows_can_be_placed(matrix):
     assert np.isfinite(placed(matrix).places).all()
-
-
-def test_the_longer_side_is_across_and_few_far_points_do_not_shrink_the_map():
-    places = np.random.default_rng(0).normal(size=(5000, 2)) * (1, 5)
-    places[0] = 0, 1e6
-    unit = to_unit_square(places)
-    order = np.argsort(places[1:, 1])
-    assert abs(np.corrcoef(unit[1:, 0][order], np.arange(4999))[0, 1]) > 0.9
-    assert unit[:, 0].std() > 0.1
-    assert unit[0, 0] in (0.03, 0.97)
-
-
-def test_the_densest_place_is_where_most_points_of_a_group_are():
-    generator = np.random.default_rng(0)
-    crowd, others = generator.normal((0.7, 0.3), 0.01, (40, 2)), generator.uniform(0.1, 0.6, (60, 2))
-    places = np.vstack([others, crowd])
-    dense = Placement(np.arange(100), np.zeros((100, 1), np.int32), places).dense(np.repeat([0, 2], [0, 100]), 3)
-    assert np.abs(dense[2] - (0.7, 0.3)).max() < 0.03
-    assert np.isnan(dense[:2]).all()

@@ -11,7 +11,7 @@ import numpy as np
 from cceclust.report import point_map as module
 from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR
 from cceclust.report.placement import Placement
-from cceclust.report.point_map import SIZE, codes_of_classes, dots_of, map_data, places_of_names, short_names
+from cceclust.report.point_map import SIZE, codes_of_classes, dots_of, map_data, short_names
 from cceclust.report.summary import summarize
 
 from .conftest import HOSTILE, make_clustering
@@ -48,17 +48,6 @@ def test_a_class_has_the_colour_of_its_cluster():
     assert names == ["class 1", "class 2", "class 3", "class 0"]
     assert codes[0] == -1
     assert all(names[code] == label for code, label in zip(codes[1:], clusters.true_labels[1:], strict=True))
-
-
-def test_names_stand_beside_small_groups_and_in_large_ones():
-    generator = np.random.default_rng(0)
-    places = np.vstack([np.repeat([[0.5, 0.5], [0.2, 0.01]], 20, axis=0), generator.uniform(0.6, 0.9, (100, 2))])
-    placed = Placement(np.arange(140), np.zeros((140, 1), np.int32), places)
-    codes = np.repeat([0, 1, 2], [20, 20, 100])
-    above, below, inside = places_of_names(placed, codes, 4)[:3] - placed.dense(codes, 4)[:3]
-    assert above[1] < 0 < below[1]
-    assert not np.any(inside)
-    assert above[0] == below[0] == 0
 
 
 def test_the_script_gets_every_point():

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 
 from cceclust.io import Clusters
-from cceclust.report.placement import Placement
 from cceclust.report.summary import summarize
 from cceclust.report.telling import telling_images, telling_rows
-
-from .conftest import make_clustering
 
 
 def make_clusters(n_rows=8, **columns):
@@ -32,14 +28,6 @@ def test_the_most_and_the_least_confident_are_listed():
     first = re.search(r"row 7.*?</tr>", doubtful).group()
     assert "0.55" in first
     assert "0.45" in first
-
-
-def test_of_equally_sure_rows_one_among_other_clusters_is_doubtful_and_only_rows_of_the_map_are_listed():
-    clusters = Clusters(np.array([0, 0, 0, 0, 1, 1]), np.eye(2)[[0, 0, 0, 0, 1, 1]])
-    neighbors = np.array([[1, 3], [0, 3], [3, 4], [1, 0], [2, 3]], np.int32)
-    html = telling_rows(summarize(clusters, placement=Placement(np.arange(5), neighbors, np.zeros((5, 2)))))
-    assert names_in(html) == ["row 0", "row 1", "row 2", "row 3", "row 4"]
-    assert re.findall(r"row \d+", html.partition("Least confident rows of all")[2])[:2] == ["row 4", "row 2"]
 
 
 def test_rows_have_their_names_or_those_of_their_files_without_folders():
@@ -64,17 +52,3 @@ def test_each_image_is_shown_once_and_missing_ones_are_passed_over():
     html = telling_images(summary, lambda row: None if row == 5 else pixels)
     assert shown_in(html) == ["0", "1", "2", "4", "3"]
     assert 'title="row 0, confidence 0.90"' in html
-
-
-def test_without_probabilities_the_first_images_are_shown():
-    summary = summarize(Clusters(np.zeros(30, int)))
-    assert shown_in(telling_images(summary, lambda row: np.zeros((9, 9, 3), np.uint8))) == list("01234567")
-
-
-@pytest.mark.parametrize(("n_clusters", "n_images"), [(5, 80), (60, 480), (100, 480)])
-def test_many_clusters_share_the_room(n_clusters, n_images):
-    clusters = make_clustering(4000, n_clusters, true_labels=None)
-    clusters.labels = np.arange(4000) % n_clusters
-    html = telling_images(summarize(clusters), lambda row: np.zeros((9, 9, 3), np.uint8))
-    assert len(shown_in(html)) == n_images
-    assert ("60 largest" in html) == (n_clusters > 60)

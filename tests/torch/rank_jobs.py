@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.distributed import TCPStore
 
 from cceclust.cli.main import main
+from cceclust.errors import ClusteringWarning
 from cceclust.torch import DeepTrainer, extraction, ranks
 from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.ranks import joined
@@ -95,11 +97,6 @@ def one_process(folder: Path) -> None:
         torch.save({name: outcome(trained(name)) for name in OBJECTIVES}, folder / "alone.pt")
 
 
-def too_many_processes(folder: Path) -> None:
-    with joined():
-        DeepTrainer(Network().double(), torch.clone, device="cpu", batch_size=1).fit(images(), 1)
-
-
 def other_settings(folder: Path) -> None:
     with joined():
         ranks.require_same({"same": 1, "number": ranks.number()})
@@ -154,6 +151,8 @@ def fork(*job: Any) -> int:
 
 
 def serve() -> None:
+    # So little training finds little, which is no error here.
+    warnings.simplefilter("ignore", ClusteringWarning)
     # What the jobs need later is loaded before the forks.
     importlib.import_module("torch._dynamo")
     importlib.import_module("cceclust.torch.runs")

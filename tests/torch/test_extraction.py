@@ -21,12 +21,12 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
-from cceclust.errors import FileContentError, FileError, InputError, TargetExistsError
+from cceclust.errors import FileContentError, InputError
 from cceclust.io import open_features
 from cceclust.io.images import open_images
 from cceclust.torch import extract_features, extraction, weights
 from cceclust.torch.extraction import Extraction
-from cceclust.torch.pixels import MEAN, STANDARD_DEVIATION, normalize, resize_and_crop
+from cceclust.torch.pixels import MEAN, STANDARD_DEVIATION, resize_and_crop
 
 N_IMAGES = 42
 DAMAGED = (5, 17)
@@ -171,17 +171,9 @@ import os, signal, sys
 from cceclust.io.images import open_images
 from cceclust.torch import extract_features, weights
 import torch
+from test_extraction import TinyNetwork
 folder, target, weights_file = sys.argv[1:]
 torch.set_num_threads(1)
-
-class TinyNetwork(torch.nn.Module):
-    def __init__(self, n_classes=None):
-        super().__init__()
-        self.conv1 = torch.nn.Conv2d(3, 4, 5, stride=4, bias=False)
-        self.bn1 = torch.nn.BatchNorm2d(4)
-    def forward(self, x):
-        return torch.relu(self.bn1(self.conv1(x))).flatten(1)
-
 weights.BACKBONES["tiny"] = TinyNetwork
 
 def die_after_file_operations(count):
@@ -212,7 +204,9 @@ def test_killed_at_any_file_operation_it_ends_with_the_same_file(
     whole = target.read_bytes()
     target.unlink()
     command = [sys.executable, "-c", VICTIM, str(folder), str(target), str(tiny_weights)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as victim:
+    here = Path(__file__).parent
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=here, text=True, bufsize=1, **pipes) as victim:
 
         def finishes(n_operations: float) -> bool:
             """Run until the kill, and tell whether the extraction was quicker."""
@@ -257,14 +251,6 @@ class TestContinuing:
             extract()
         assert extract(restart=True).n_resumed == 0
 
-    def test_a_finished_run_is_not_repeated(self, extract: Extract, target: Path) -> None:
-        extract()
-        before = target.stat()
-        result = extract()
-        assert result.n_resumed == N_IMAGES
-        assert len(result.skipped) == 2
-        assert target.stat() == before
-
     @pytest.mark.parametrize(
         ("change", "told"),
         [
@@ -288,13 +274,6 @@ class TestContinuing:
             extract(**options.get(change, {}))
         assert extract(restart=True, **options.get(change, {})).n_rows == N_IMAGES - 2
 
-    def test_a_file_made_from_something_else_is_kept_unless_forced(self, extract: Extract) -> None:
-        extract()
-        for options in ({"dtype": "float16"}, {"dtype": "float16", "restart": True}):
-            with pytest.raises(TargetExistsError, match="--force"):
-                extract(**options)
-        assert extract(dtype="float16", force=True).dtype == "float16"
-
 
 class TestOptions:
     @pytest.mark.parametrize(
@@ -312,18 +291,6 @@ class TestOptions:
         with pytest.raises(InputError, match=message):
             extract(**options)
 
-    def test_a_target_in_no_folder_is_refused_before_any_work(self, extract: Extract, tmp_path: Path) -> None:
-        with pytest.raises(FileError, match="no directory"):
-            extract(target=tmp_path / "nowhere" / "features.h5")
-
-    def test_too_little_memory_is_told_with_what_to_do(self, extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:
-        def forward(network: nn.Module, x: torch.Tensor) -> torch.Tensor:
-            raise torch.OutOfMemoryError("no room")
-
-        monkeypatch.setattr(TinyNetwork, "forward", forward)
-        with pytest.raises(InputError, match=r"too little memory for 4 images.*--batch-size"):
-            extract()
-
 
 class TestPreprocessing:
     @pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 2), (224, 224), (255, 3000)])
@@ -339,11 +306,3 @@ class TestPreprocessing:
         top, left = round((height - 224) / 2), round((width - 224) / 2)
         # In noise, a shift by a hundredth of a pixel would change more than the rounding of grey values does.
         assert np.abs(resize_and_crop(image, 224) - whole[top : top + 224, left : left + 224]).max() <= 1
-
-    def test_normalised_input_has_channels_last_in_memory(self) -> None:
-        pixels = torch.randint(0, 256, (2, 8, 8, 3), dtype=torch.uint8)
-        x = normalize(pixels)
-        assert x.shape == (2, 3, 8, 8)
-        assert x.is_contiguous(memory_format=torch.channels_last)
-        expected = (pixels[1, 2, 3, 0] / 255 - MEAN[0]) / STANDARD_DEVIATION[0]
-        assert float(x[1, 0, 2, 3]) == pytest.approx(float(expected), abs=1e-5)

@@ -86,11 +86,6 @@ class TestTraining:
         first, second = (outcome[name]["weights"] for outcome in outcomes[:2])
         assert all(torch.equal(first[key], second[key]) for key in first)
 
-    def test_batches_too_small_to_split_are_refused_once(self, pair: Pair, tmp_path: Path) -> None:
-        assert pair.run("too_many_processes", tmp_path) == [1, 1]
-        expected = "InputError: batches of 1 images for 2 processes; raise the batch size, or start fewer processes\n"
-        assert messages(tmp_path) == expected
-
     def test_processes_with_other_files_are_refused(self, pair: Pair, tmp_path: Path) -> None:
         assert pair.run("other_settings", tmp_path)[1] == 1
         assert re.search(r"process 1 on .* differs from the first: number is 1, not 0;", messages(tmp_path))

@@ -1,4 +1,4 @@
-"""The ResNets against a plain functional forward pass, and torchvision's names and counts."""
+"""The ResNets against a plain functional forward pass by torchvision's names."""
 
 from __future__ import annotations
 
@@ -74,18 +74,3 @@ def test_fusing_batch_norms_keeps_the_outputs_and_leaves_none() -> None:
         after = fuse_batch_norms(network)(x)
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5 * float(before.abs().max()))
     assert not any(isinstance(module, torch.nn.BatchNorm2d) for module in network.modules())
-
-
-@pytest.mark.parametrize(("make", "n_entries", "n_features"), [(resnet18, 122, 512), (resnet50, 320, 2048)])
-def test_state_dict_has_as_many_entries_as_torchvisions(make: type[ResNet], n_entries: int, n_features: int) -> None:
-    state = make().state_dict()
-    assert len(state) == n_entries
-    assert state["fc.weight"].shape == (1000, n_features)
-    for name in ("conv1.weight", "bn1.running_var", "layer2.0.downsample.1.bias", "layer4.1.bn2.num_batches_tracked"):
-        assert name in state
-
-
-def test_without_classes_the_pooled_features_come_out() -> None:
-    network = resnet18(n_classes=None).eval()
-    assert not any(name.startswith("fc") for name in network.state_dict())
-    assert network(torch.zeros(1, 3, 32, 32)).shape == (1, 512)

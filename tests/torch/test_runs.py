@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
@@ -20,14 +19,11 @@ from cceclust.cli import deep
 from cceclust.errors import ClusteringWarning, FileContentError, FileError, InputError, TargetExistsError
 from cceclust.io import Clusters, read_clusters
 from cceclust.io.images import open_images
-from cceclust.io.run_folders import read_config
 from cceclust.torch import networks
 from cceclust.torch.objectives import OBJECTIVES
 from cceclust.torch.pixels import load_pixels, look_at
-from cceclust.torch.run_folder import RunFolder
 from cceclust.torch.runs import (
     RunSettings,
-    channel_statistics,
     cluster_images,
     find_collapse,
     make_trainer,
@@ -95,17 +91,6 @@ def outcome(folder: Path) -> tuple[list[dict[str, object]], dict[str, object], l
 
 
 class TestFolder:
-    def test_all_files_are_there_and_agree(self, images_file: Path, tmp_path: Path) -> None:
-        result = run(images_file, tmp_path / "run")
-        folder = RunFolder(tmp_path / "run")
-        config = read_config(folder.path)
-        assert (config["network"], config["n_clusters"]) == ("vgg4-28", K)
-        metrics = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
-        assert [line["epoch"] for line in metrics] == [1, 2, 3]
-        assert all(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 for line in metrics)
-        clusters = read_clusters(folder.clusters)
-        assert clusters.labels.tolist() == result.labels.tolist()
-
     def test_predictions_for_the_same_images_are_the_same(self, images_file: Path, tmp_path: Path) -> None:
         result = run(images_file, tmp_path / "run")
         again = predict_images(tmp_path / "run", open_images(images_file), device="cpu")
@@ -324,20 +309,3 @@ def test_the_command_line_has_the_defaults_of_the_settings() -> None:
     for name, parameter in inspect.signature(deep.deep).parameters.items():
         if hasattr(RunSettings, names.get(name, name)):
             assert parameter.default == getattr(RunSettings, names.get(name, name)), name
-
-
-def test_imsat_starts_with_a_head_near_zero_and_the_others_do_not() -> None:
-    pixels = torch.full((8, 1, 28, 28), 128, dtype=torch.uint8)
-    largest = {}
-    for name in OBJECTIVES:
-        trainer = make_trainer(replace(SETTINGS, objective=name), 4, pixels, "cpu")
-        largest[name] = trainer.network.get_parameter("head.weight").abs().max().item()
-    assert largest.pop("imsat") < 1e-3
-    assert min(largest.values()) > 1e-2
-
-
-def test_constant_channels_are_not_scaled() -> None:
-    pixels = torch.stack([torch.full((4, 4), 51), torch.arange(16).reshape(4, 4)])[None].to(torch.uint8)
-    mean, deviation = channel_statistics(pixels)
-    assert mean == pytest.approx([0.2, 7.5 / 255])
-    assert deviation == pytest.approx([1.0, np.arange(16).std() / 255])
