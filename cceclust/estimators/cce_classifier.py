@@ -162,18 +162,7 @@ feature_names_in_
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return the logits.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes, how much the second one's logit exceeds the first's.
-        """
+        """Return the logits, (n_samples, n_classes); of two classes, how much the second exceeds the first."""
         return self._from_logits(X, decisions)
 
     def predict(self, X: Any) -> NDArray[Any]:

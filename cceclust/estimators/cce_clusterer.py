@@ -177,17 +177,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return the logits.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
-        """
+        """Return the logits of the rows of X, shape (n_samples, n_clusters)."""
         return self._from_logits(X, np.asarray)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -205,17 +195,7 @@ class CCEClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return self._from_logits(X, likeliest)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each cluster for each row, as features for the next step of a pipeline.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters), or a lazy Dask array
-        """
+        """Return the probabilities of :meth:`predict_proba`, as features for the next step of a pipeline."""
         return self.predict_proba(X)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:

@@ -94,14 +94,9 @@ class GivenLabels:
 
 
 def read_labels(y: Any, *, one_class_is_enough: bool = False) -> GivenLabels:
-    """Return given labels as distributions.
+    """Return labels as distributions; −1, "", "-1", None, NaN and rows of NaN mean unknown.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Hard labels, where −1, "", "-1", None and NaN mean unknown; or distributions, where a row of NaN means unknown.
-    one_class_is_enough : bool
-        If False, labels −1 and 1 are two classes, since a single class is nothing to classify.
+    Where one class is not enough, labels −1 and 1 are two classes, since a single one is nothing to classify.
     """
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:

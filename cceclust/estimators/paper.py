@@ -134,31 +134,11 @@ class PaperClusterer(ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Return the cluster of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the cluster of each row of X, (n_samples, n_features)."""
         return np.asarray(self._logits(self._checked(X)).argmax(axis=1))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Return the probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-        """
+        """Return the probability of each cluster for each row of X, shape (n_samples, n_clusters)."""
         return np.ascontiguousarray(softmax(np.ascontiguousarray(self._logits(self._checked(X)).T)).T)
 
     def _checked(self, X: Any) -> Any:

@@ -100,5 +100,4 @@ def writing(target: Path) -> Iterator[None]:
     except CceclustError:
         raise
     except (OSError, RuntimeError) as error:
-        # HDF5 says RuntimeError where a disk is full.
         raise FileError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from error

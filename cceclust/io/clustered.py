@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from cceclust.errors import FileContentError, FileError, InputError
@@ -40,11 +40,9 @@ def clustered_features(
     """
     origin = clusters.provenance
     beside = path.parent / Path(str(origin.get("features") or "")).name
-    try:
+    is_inside = False
+    with suppress(OSError):  # A name may be too long for the system.
         is_inside = beside.is_file() and beside.resolve().is_relative_to(path.parent.resolve())
-    except OSError:
-        # Its name is too long for the system.
-        is_inside = False
     choices = {name: origin.get(name) or None for name in ("dataset", "labels_dataset", "names_dataset")}
     opened = None
     if features is not None or is_inside:

@@ -241,10 +241,7 @@ def existing_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files of a folder or a pattern, sorted by name: none that are hidden or hold what was found in others.
-
-    Any other path stands for itself.
-    """
+    """Return the files of a folder or a pattern by name, without hidden ones and results of earlier fits."""
     endings = (*ARRAY_FILES, *TABLE_FILES)
     if path.is_dir():
         found = [file for file in path.iterdir() if file.suffix.lower() in endings]

@@ -12,8 +12,7 @@ from cceclust.io.reading import reading
 
 __all__ = ["RUN_FILES", "clusters_of", "is_run", "read_config", "run_of"]
 
-# All settings, a line for each epoch, the state after the last complete epoch, the trained network, the cluster of each
-# image.
+# All settings, a line for each epoch, the state after the last complete one, the trained network, and the clusters.
 RUN_FILES = ("config.json", "metrics.jsonl", "checkpoint.pt", "model.safetensors", "clusters.h5")
 CONFIG, MODEL, CLUSTERS = "config.json", "model.safetensors", "clusters.h5"
 

@@ -8,6 +8,7 @@ import zipfile
 from base64 import b64decode
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from cceclust.io import Clusters, open_features, write_features
