@@ -218,10 +218,38 @@ def print_table(rows: list[dict[str, Any]], out: Any = sys.stdout) -> None:
         print(f"| mean of {len(values)} sets | | | {method} | {k} | | {figures} |", file=out)
 
 
+def print_comparison(paths: list[Path], k: str, score: str) -> None:
+    """Print one score of all methods side by side, from several CSV files; the sets where the last file loses first."""
+    columns: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    facts, found = {}, defaultdict(set)
+    for path in paths:
+        for row in rows_of(path):
+            if row["k"] == k:
+                name = path.stem.removeprefix("quality-") if row["method"] == "cceclust" else row["method"]
+                columns[name][row["set"]].append(float(row[score]))
+                facts[row["set"]] = f"{row['rows']} × {row['columns']} | {row['classes']}"
+                if path == paths[-1]:
+                    found[row["set"]].add(int(row["found"]))
+    methods = [*sorted(set(columns) - {own := paths[-1].stem.removeprefix("quality-")}), own]
+    table = {
+        name: [float(np.mean(columns[method][name])) if name in columns[method] else np.nan for method in methods]
+        for name in columns[own]
+    }
+    print(f"\n| {score} | rows × columns | K | {' | '.join(methods)} | K found |\n|{'---|' * (len(methods) + 4)}")
+    for name in sorted(table, key=lambda name: table[name][-1] - np.nanmax(table[name][:-1])):
+        cells = [f"**{v:.3f}**" if v >= np.nanmax(table[name]) - 0.005 else f"{v:.3f}" for v in table[name]]
+        numbers = ", ".join(map(str, sorted(found[name])))
+        line = f"| {name} | {facts[name]} | {' | '.join(cells)} | {numbers} |"
+        print(line.replace(".npz", "").replace(".h5", "").replace("nan", ""))
+    whole = np.array([values for values in table.values() if np.isfinite(values).all()])
+    print(f"| mean of {len(whole)} | | | {' | '.join(f'{mean:.3f}' for mean in whole.mean(axis=0))} | |")
+
+
 def main() -> None:
     """Measure what is missing from the CSV file, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", type=Path, nargs="*", help="labelled .npz or .h5 files, or folders of them")
+    parser.add_argument("--compare", type=Path, nargs="+", help="measure nothing; print tables of these CSV files")
     parser.add_argument("--cut", type=Path, nargs="*", default=[], help="files to cut to unequal classes, three ways")
     parser.add_argument("--method", default="cceclust", help=f"some of {','.join(METHODS)} (%(default)s)")
     parser.add_argument("--no-built-in", action="store_true", help="only the files, none of the built-in sets")
@@ -230,6 +258,10 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("quality.csv"))
     options = parser.parse_args()
+    if options.compare:
+        print_comparison(options.compare, "given", "acc")
+        print_comparison(options.compare, "auto", "ari")
+        return
     rows = rows_of(options.out)
     known = {(row["method"], row["set"], row["k"], int(row["seed"])) for row in rows}
     jobs = [

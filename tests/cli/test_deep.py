@@ -34,15 +34,7 @@ def test_a_run_is_trained_scored_and_used_for_new_images(tmp_path: Path, capsys:
         assert (scores["path"], scores["with_labels"]["n_samples"]) == (str(folder / "clusters.h5"), 40)
     assert run(["info", str(folder), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["facts"]
-    assert (facts["clusters"], facts["network"], facts["epochs"], facts["complete"]) == (
-        4,
-        "vgg4-32-small",
-        "2 of 2",
-        True,
-    )
-    assert run(["info", str(folder / "model.safetensors"), "--json"]) == 0
-    description = json.loads(capsys.readouterr().out)
-    assert (description["kind"], description["facts"]["network"]) == ("network", "vgg4-32-small")
+    assert facts["clusters"] == 4
     assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
     assert "40 points in 4 clusters" in (tmp_path / "page.html").read_text()
     capsys.readouterr()

@@ -123,7 +123,7 @@ class TestFolder:
         with pytest.raises(FileContentError, match=r"checkpoint\.pt is damaged"):
             run(images_file, tmp_path / "run", resume=True)
         (tmp_path / "run" / "config.json").write_text("[]")
-        with pytest.raises(FileContentError, match=r"config\.json is damaged"):
+        with pytest.raises(FileContentError, match=r"config\.json is a file that states no format"):
             predict_images(tmp_path / "run", open_images(images_file))
 
     def test_a_run_can_start_from_the_network_of_another(self, images_file: Path, tmp_path: Path) -> None:
