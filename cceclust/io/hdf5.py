@@ -112,10 +112,10 @@ def checked_csr(matrix: Any) -> Any:
 def write_hdf5(path: Path, arrays: Mapping[str, ArrayLike], attributes: Mapping[str, Any]) -> None:
     """Write arrays of numbers or text, matrices in chunks of whole rows."""
     columns = {name: np.asarray(values) for name, values in arrays.items()}
-    n_bytes = sum(values.nbytes for values in columns.values() if values.dtype.kind != "U")
+    n_bytes = CHUNK_BYTES + sum(values.nbytes for values in columns.values())
     with path.open("wb") as file:
         # HDF5 cannot stop cleanly on a full disk: have the system set the space aside before.
-        if n_bytes and hasattr(os, "posix_fallocate"):
+        if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
     with h5py.File(path, "w") as file:
         for name, values in columns.items():
