@@ -99,5 +99,5 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except CceclustError:
         raise
-    except (OSError, RuntimeError) as error:
-        raise FileError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
