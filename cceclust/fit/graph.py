@@ -20,6 +20,7 @@ __all__ = [
     "components_of",
     "grown_parts",
     "improved_labels",
+    "in_order",
     "partition_graph",
     "symmetric_graph",
 ]

@@ -26,14 +26,13 @@ from cceclust.fit.sample import Projection
 from cceclust.fit.source import block_slices
 from cceclust.pseudo_labels import EMSolver
 
-__all__ = ["Basis", "GivenLabels", "HeadTrainer", "basis_of"]
+__all__ = ["ROUNDS", "Basis", "GivenLabels", "HeadTrainer", "basis_of"]
 
 # Borders may curve along this many leading axes: 10 lost half a point on pixels, 24 gained nothing.
 CURVED_AXES = 16
 # Weight decay. Labels alone need more of it, or wrong ones are learnt by heart.
 DECAY, DECAY_WITH_LABELS_ALONE = 0.01, 0.3
-# Steps towards a start, and as many rounds of EM and a step; more changed nothing. What labels of some points say has
-# to spread: they get twice as many.
+# Steps towards a start, and as many rounds of EM and a step; more changed nothing.
 ROUNDS = 15
 # Iterations of EM in a round.
 EM_ITERATIONS = 5
@@ -203,11 +202,13 @@ class HeadTrainer:
             head = self.step(head, residual)
         return head
 
-    def refine(self, head: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    def refine(
+        self, head: NDArray[np.float64], prior: NDArray[np.float64], n_rounds: int = ROUNDS
+    ) -> NDArray[np.float64]:
         """Return the head after rounds of EM and a step, towards clusters whose shares are near the prior."""
         solver = EMSolver(self.fairness, prior=prior, max_iter=EM_ITERATIONS, tol=0.0)
         averaged = np.empty((len(head), len(self.features)), np.float32)
-        for _ in range(ROUNDS if self.given is None else 2 * ROUNDS):
+        for _ in range(n_rounds):
             predicted = self.predict(head)
             mean_of_neighbors(predicted, self.neighbors, averaged)
             residual = averaged.copy()

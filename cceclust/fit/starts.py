@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cceclust.fit.cells import as_unit_length
-from cceclust.fit.graph import Graph, components_of, improved_labels, partition_graph, symmetric_graph
+from cceclust.fit.graph import Graph, components_of, improved_labels, in_order, partition_graph, symmetric_graph
 from cceclust.fit.heads import EM_ITERATIONS
 from cceclust.fit.neighbors import Metric
 from cceclust.fit.objectives import SelfLabeling
@@ -20,7 +20,7 @@ from cceclust.fit.sample import ROWS_FOR_AXES
 from cceclust.fit.trainer import train_head
 from cceclust.pseudo_labels import EMSolver
 
-__all__ = ["COMPONENTS", "KMEANS", "Start", "centroid_head", "find_starts"]
+__all__ = ["COMPONENTS", "KMEANS", "MOST_POINTS", "Start", "centroid_head", "find_starts"]
 
 COMPONENTS, KMEANS = "separate parts of the graph", "K-means"
 # Graphs of so many neighbours, and how many partitions of each that differ by their seed: wider graphs suit large
@@ -28,6 +28,8 @@ COMPONENTS, KMEANS = "separate parts of the graph", "K-means"
 WIDTHS = ((15, 3), (5, 2))
 # A partition that prefers large parts.
 LOW_RESOLUTION = 0.5
+# Heads are made and judged on so many points, and the chosen one goes on with the whole sample.
+MOST_POINTS = 20_000
 # With so many clusters, a mini-batch holds too few points of each, and one start of K-means takes long enough.
 MANY_CLUSTERS = 30
 # Heads are trained around K-means' centres, with each λ of the loss: they pay on features of natural images.
@@ -54,13 +56,15 @@ def find_starts(
     """Return clusters from partitions of the graph of neighbours and from K-means, the most useful first."""
     tasks: list[tuple[str, Callable[[], Labels]]] = []
     graphs = {width: symmetric_graph(neighbors[:, :width], weights) for width, _ in WIDTHS}
+    # Heads take 4 · points · columns · clusters operations a step: where that is long, one start of each width must do.
+    is_long = len(points) * n_clusters > MOST_POINTS * MANY_CLUSTERS
     for width, n_seeds in WIDTHS:
-        graph, name = graphs[width], f"graph of {width} neighbours"
-        grow = partial(partition_graph, graph, n_clusters)
-        tasks += [(f"{name}, {i + 1}", partial(grow, seed=seed + i)) for i in range(n_seeds)]
+        grow, name = partial(partition_graph, graphs[width], n_clusters), f"graph of {width} neighbours"
+        tasks += [(f"{name}, {i + 1}", partial(grow, seed=seed + i)) for i in range(1 if is_long else n_seeds)]
     wide = graphs[WIDTHS[0][0]]
-    coarse = partial(partition_graph, wide, n_clusters, seed=seed, resolution=LOW_RESOLUTION)
-    tasks.append(("graph of 15 neighbours, coarse", coarse))
+    if not is_long:
+        coarse = partial(partition_graph, wide, n_clusters, seed=seed, resolution=LOW_RESOLUTION)
+        tasks.append(("graph of 15 neighbours, coarse", coarse))
     # Directions are compared here, too: as places, the few points of great length would draw the centres.
     kmeans = run_kmeans(as_unit_length(points) if metric == "cosine" else points, weights, n_clusters, seed=seed)
     around = centroid_head(*centres_of(points, weights, kmeans, n_clusters))
@@ -72,9 +76,10 @@ def find_starts(
         found = list(pool.map(lambda task: (task[0], task[1]()), tasks))
     if components.max() + 1 == n_clusters:
         found.append((COMPONENTS, components))
-    # Trained heads may leave clusters empty.
+    # Trained heads may leave clusters empty. Clusters that were found before need no second head.
     found = [(name, labels) for name, labels in found if len(np.unique(labels)) == n_clusters]
-    return [*found, (KMEANS, kmeans)]
+    different = {in_order(labels).tobytes(): (name, labels) for name, labels in found}
+    return [*different.values(), (KMEANS, kmeans)]
 
 
 def train(
