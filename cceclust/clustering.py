@@ -313,6 +313,14 @@ def with_ending(base: Path, ending: str) -> Path:
     return base.with_name(base.name + ending)
 
 
+def columns_note(columns: list[str] | None) -> list[str]:
+    """Say which columns of a table are features."""
+    if not columns:
+        return []
+    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
+    return [f"features: {', '.join(columns[:8])}{more}"]
+
+
 def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> Clusters:
     """Put what a head says of rows together with what their file says of them."""
     return Clusters(
@@ -323,7 +331,7 @@ def as_clusters(prediction: Prediction, model: Model, features: FeatureFile) -> 
         names=features.names,
         kept=features.kept,
         parameters=model.parameters,
-        diagnostics={"notes": list(features.notes)},
+        diagnostics={"notes": features.notes + columns_note(features.columns)},
         provenance=provenance(features),
         model_id=model.id,
     )

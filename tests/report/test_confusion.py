@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from report_samples import make_clustering
 
 from cceclust.io import Clusters
 from cceclust.report.confusion import class_confusion, neighbor_confusion, neighbor_shares
 from cceclust.report.placement import Placement
 from cceclust.report.summary import summarize
-
-from .conftest import make_clustering
 
 CODES = np.array([0, 0, 0, 1, 1, 2, -1])
 NEIGHBORS = np.array([[1, 2], [0, 3], [3, 4], [4, 2], [3, 2], [6, 6], [0, 1]])

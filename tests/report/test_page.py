@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from report_samples import HOSTILE, make_clustering
 
 from cceclust.errors import InputError, TargetExistsError
 from cceclust.io import Clusters, open_features, write_clusters, write_features
 from cceclust.report import write_report
 from cceclust.report.placement import Placement
-
-from .conftest import HOSTILE, make_clustering
 
 VOID = ("meta", "link", "img")
 

@@ -7,14 +7,13 @@ import json
 import re
 
 import numpy as np
+from report_samples import HOSTILE, make_clustering
 
 from cceclust.report import point_map as module
 from cceclust.report.palette import CLUSTER_COLOURS, NO_CLUSTER_COLOUR
 from cceclust.report.placement import Placement
 from cceclust.report.point_map import SIZE, codes_of_classes, dots_of, map_data, short_names
 from cceclust.report.summary import summarize
-
-from .conftest import HOSTILE, make_clustering
 
 
 def placement_of(n_rows):
